@@ -1,0 +1,60 @@
+// Package gates judges single tool calls of a coding agent. A gate is a pure function of the call: it reads no file,
+// no clock and no environment, so that each can be used alone by a program that assembles its own session.
+package gates
+
+import "encoding/json"
+
+// Outcome is what becomes of a tool call. The order is the order of strength: where several gates judge one call,
+// the greatest outcome wins.
+type Outcome uint8
+
+// The outcomes, weakest first.
+const (
+	Pass    Outcome = iota // no opinion: the client's own permission flow goes on
+	Rewrite                // the call goes on with another input
+	Ask                    // a human decides
+	Deny                   // the call does not happen
+)
+
+// String returns the lower-case word that logs and documents use.
+func (o Outcome) String() string {
+	switch o {
+	case Pass:
+		return "pass"
+	case Rewrite:
+		return "rewrite"
+	case Ask:
+		return "ask"
+	}
+	return "deny"
+}
+
+// Presence says whether a human can answer a question in the session.
+type Presence uint8
+
+// The values of [Presence]. Unknown is not Absent: a client that does not tell may still have a dialog.
+const (
+	Unknown  Presence = iota // the client does not say
+	Attended                 // interactive
+	Absent                   // headless: nobody can answer
+)
+
+// Call is one tool call as the client announced it, before it happens.
+type Call struct {
+	Session   string          // the client's session id; "" when it gave none
+	Tool      string          // the tool's name, exactly as sent
+	Input     json.RawMessage // the tool's input as it came; nil when there was none
+	UseID     string          // unique per call; the idempotency key of everything we count
+	AgentID   string          // "" on the main thread, else the subagent that makes the call
+	AgentType string          // the subagent's type; may be set on the main thread, too
+	Mode      string          // the client's permission mode
+	Attended  Presence        // whether a human can be asked
+}
+
+// Verdict is a gate's answer to one call. The zero value passes.
+type Verdict struct {
+	Outcome Outcome
+	Code    string          // stable name of the rule that held, for logs, documents and tests
+	Reason  string          // for Deny and Ask: one to three sentences for the model or the human
+	Input   json.RawMessage // for Rewrite, or with Ask: the whole new input; nil = unchanged
+}

@@ -1,0 +1,124 @@
+package gates
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type member struct{ key, value string }
+
+func members(data string) (got []member, err error) {
+	err = Members([]byte(data), func(key string, value []byte) {
+		got = append(got, member{key, string(value)})
+	})
+	return got, err
+}
+
+func TestMembersVisitsEachMemberRaw(t *testing.T) {
+	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+	mixed := strings.Repeat(`{"a":[`, 50_000) + strings.Repeat(`]}`, 50_000)
+	for _, c := range []struct {
+		name, in string
+		want     []member
+	}{
+		{"empty", `{}`, nil},
+		{"white space everywhere", " \t\r\n{ \"a\" : 1 , \"b\" : [ 1 , 2 ] } \n", []member{{"a", "1"}, {"b", "[ 1 , 2 ]"}}},
+		{"every kind of value", `{"s":"x","n":-1.5e+3,"t":true,"f":false,"z":null,"o":{"k":{}},"l":[[],[{}]]}`,
+			[]member{{"s", `"x"`}, {"n", "-1.5e+3"}, {"t", "true"}, {"f", "false"}, {"z", "null"}, {"o", `{"k":{}}`}, {"l", "[[],[{}]]"}}},
+		{"a repeated name is visited again", `{"a":1,"a":2}`, []member{{"a", "1"}, {"a", "2"}}},
+		{"an escaped name is decoded", `{"\u0061\/":1}`, []member{{"a/", "1"}}},
+		{"brackets and quotes inside strings", `{"a":"}]\"{[\\","b":1}`, []member{{"a", `"}]\"{[\\"`}, {"b", "1"}}},
+		{"lone surrogates", `{"a":"\ud800","b":"\udc00x"}`, []member{{"a", `"\ud800"`}, {"b", `"\udc00x"`}}},
+		{"deeper than encoding/json goes", `{"a":` + deep + `,"b":1}`, []member{{"a", deep}, {"b", "1"}}},
+		{"deep and mixed", `{"a":` + mixed + `,"b":1}`, []member{{"a", mixed}, {"b", "1"}}},
+		{"numbers keep their digits", `{"a":1152921504606846976,"b":1E400}`, []member{{"a", "1152921504606846976"}, {"b", "1E400"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := members(c.in)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestMembersRefusesWhatIsNoObject(t *testing.T) {
+	for _, in := range []string{
+		"", " ", "null", "1", `"x"`, "[]", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{a:1}`, `{'a':1}`, `{"a":1}}`,
+		`{"a":1} x`, `{"a":1}{"b":2}`, `{"a":[1,]}`, `{"a":[}`, `{"a":[1}`, `{"a":{"b":1]}`, `{"a":01}`, `{"a":-}`,
+		`{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":+1}`, `{"a":tru}`, `{"a":True}`, `{"a":NaN}`, `{"a":"\x"}`,
+		`{"a":"\u12G4"}`, "{\"a\":\"\n\"}", "{\"a\":\"\x00\"}", `{"a":"`, `{"a":"\`, `{"a":"\u1`, `{"a" 1}`, `{"a":1 "b":2}`,
+		"\ufeff{}", `{"a":1}` + "\x00", `{"a":[1 2]}`, `{"a":{"b" 1}}`, `{"a":{"b":1,}}`, `{"a":{1:2}}`,
+	} {
+		_, err := members(in)
+		require.ErrorIs(t, err, ErrSyntax, "%q", in)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestEveryTruncationIsRefusedAndKeepsWhatWasWhole(t *testing.T) {
+	const in = `{"a":"x\u0041","b":[1,{"c":null}],"d":-1.5e3}`
+	for n := range len(in) {
+		got, err := members(in[:n])
+		require.ErrorIs(t, err, ErrSyntax, "%q", in[:n])
+		if n > len(`{"a":"x\u0041",`) {
+			require.Equal(t, member{"a", `"x\u0041"`}, got[0])
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		in, want string
+		ok       bool
+	}{
+		{`"plain"`, "plain", true}, {`""`, "", true}, {`"ünï 🙂"`, "ünï 🙂", true},
+		{`"\u00fc\n"`, "ü\n", true}, {`"\ud83d\ude42"`, "🙂", true},
+		{`"\ud800"`, "\ufffd", true}, {"\"a\xffb\"", "a\ufffdb", true}, {"\"\\n\xff\"", "\n\ufffd", true},
+		{`null`, "", false}, {`1`, "", false}, {`{}`, "", false}, {``, "", false}, {`"`, "", false},
+	} {
+		got, ok := Text([]byte(c.in))
+		require.Equal(t, c.ok, ok, "%q", c.in)
+		require.Equal(t, c.want, got, "%q", c.in)
+	}
+}
+
+// FuzzMembers holds the scanner to encoding/json, which is the other judge of what JSON is.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":1}`, `{"a":"\u0041\ud800","a":[{},[1.5e-7]]}`, `{"tool_input":{"x":"}"},"session_id":"s"}`, `{"a":1}x`, "{\"a\":\"\x01\"}", `[`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		last := map[string]string{}
+		err := Members(data, func(key string, value []byte) { last[key] = string(value) })
+		if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) > 9000 {
+			return // beyond the nesting that encoding/json takes
+		}
+		var want map[string]json.RawMessage
+		wantErr := json.Unmarshal(data, &want)
+		if wantErr == nil && want == nil { // null
+			require.Error(t, err)
+			return
+		}
+		require.Equal(t, wantErr == nil, err == nil, "encoding/json: %v, here: %v", wantErr, err)
+		if err != nil {
+			return
+		}
+		require.Len(t, last, len(want))
+		for key, value := range want {
+			require.Equal(t, string(value), last[key])
+			var s string
+			text, ok := Text(value)
+			require.Equal(t, len(value) > 0 && value[0] == '"', ok)
+			if ok {
+				require.NoError(t, json.Unmarshal(value, &s))
+				require.Equal(t, s, text)
+			}
+		}
+	})
+}
