@@ -1,0 +1,56 @@
+package scope
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAge(t *testing.T) {
+	const ns = time.Nanosecond
+	var missing time.Time
+	for name, c := range map[string]struct {
+		startedAt, modTime time.Time
+		age                time.Duration
+		expired            bool
+	}{
+		"just armed":                                   {now, now, 0, false},
+		"startedAt counts, not a new mtime":            {now.Add(-ttl - ns), now, ttl + ns, true},
+		"startedAt counts, not an old mtime":           {now.Add(-time.Hour), now.Add(-2 * ttl), time.Hour, false},
+		"exactly the ttl is fresh":                     {now.Add(-ttl), now, ttl, false},
+		"missing startedAt, new mtime":                 {missing, now.Add(-time.Hour), time.Hour, false},
+		"missing startedAt, mtime exactly the ttl ago": {missing, now.Add(-ttl), ttl, false},
+		"missing startedAt, old mtime":                 {missing, now.Add(-ttl - ns), ttl + ns, true},
+		"exactly a minute ahead counts":                {now.Add(time.Minute), now.Add(-2 * ttl), -time.Minute, false},
+		"over a minute ahead, old mtime":               {now.Add(time.Minute + ns), now.Add(-2 * ttl), 2 * ttl, true},
+		"over a minute ahead, new mtime":               {now.Add(time.Minute + ns), now.Add(-time.Hour), time.Hour, false},
+		"a thousand years ahead, old mtime":            {now.AddDate(1000, 0, 0), now.Add(-2 * ttl), 2 * ttl, true},
+		"a thousand years ago":                         {now.AddDate(-1000, 0, 0), now, 1<<63 - 1, true},
+		"mtime ahead":                                  {missing, now.Add(time.Hour), -time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Marker{StartedAt: c.startedAt, ModTime: c.modTime}
+			require.Equal(t, c.age, m.Age(now))
+			require.Equal(t, c.expired, m.Expired(now, ttl))
+		})
+	}
+}
+
+func TestAFutureStartIsJudgedByTheFilesModificationTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		modTime time.Time
+		expired bool
+	}{
+		"old": {now.Add(-ttl - time.Second), true},
+		"new": {now.Add(-time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			setModTime(t, put(t, state, "s", `{"runId":"r","startedAt":"2099-01-01T00:00:00Z"}`), c.modTime)
+			m, err := Read(state, "s")
+			require.NoError(t, err)
+			require.Equal(t, c.expired, m.Expired(now, ttl))
+		})
+	}
+}

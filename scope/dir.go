@@ -1,0 +1,98 @@
+package scope
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const dirMode = 0o700
+
+// openDir returns the directory that holds the markers: ErrNone when it does not exist, ErrState when it cannot be used.
+func openDir(doing, state string) (string, error) {
+	if !filepath.IsAbs(state) {
+		return "", errRelative(doing, state)
+	}
+	dir := scopeDir(state)
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := checkAbsent(state); err != nil {
+			return "", errState(doing, state, err)
+		}
+		return "", &failure{doing: doing, path: dir, kind: ErrNone}
+	case err != nil:
+		return "", errState(doing, dir, err)
+	case !info.IsDir():
+		return "", errState(doing, dir, notDir(info))
+	}
+	return dir, nil
+}
+
+// makeDir returns the directory that holds the markers, and makes it and its parents, all with mode 0700, where they are
+// absent. A scope directory that others may look into, as a plain mkdir leaves it, is closed to them.
+func makeDir(doing, state string) (string, error) {
+	dir, err := openDir(doing, state)
+	if errors.Is(err, ErrNone) {
+		if err := mkdirAll(scopeDir(state)); err != nil {
+			return "", errState(doing, scopeDir(state), err)
+		}
+		dir, err = openDir(doing, state)
+	}
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(dir); err == nil && info.Mode().Perm()&^dirMode != 0 {
+		_ = os.Chmod(dir, info.Mode().Perm()&dirMode) // the directory may be another user's, and still serve
+	}
+	return dir, nil
+}
+
+func mkdirAll(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return notDir(info)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := mkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	if err := mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// mkdir makes one directory, with its mode whatever the umask. That its name survives a power failure is only tried for:
+// a parent that may be written need not be readable, which fsync takes.
+func mkdir(dir string) error {
+	if err := os.Mkdir(dir, dirMode); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, dirMode); err != nil {
+		return err
+	}
+	_ = syncDir(filepath.Dir(dir))
+	return nil
+}
+
+func notDir(info fs.FileInfo) error {
+	return errors.New("is " + kindName(info.Mode().Type()) + ", not a directory")
+}
+
+func errState(doing, path string, cause error) error {
+	return &failure{doing: doing, path: path, kind: ErrState, cause: bare(cause)}
+}
+
+func errRelative(doing, state string) error {
+	cause := errors.New("no path given")
+	if state != "" {
+		cause = errors.New("the path is relative")
+	}
+	return &failure{doing: doing + " in", path: state, kind: ErrState, cause: cause, hint: "give an absolute path"}
+}
