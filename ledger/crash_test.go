@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const sectorSize = 512
+
+// commit is one transaction: the file before and after, and the heads.
+type commit struct {
+	before, after         []byte
+	headBefore, headAfter Anchor
+}
+
+// commits records what an ordinary life of a ledger writes.
+func commits(t *testing.T, n int) []commit {
+	t.Helper()
+	l := newLedger(t)
+	ctx := context.Background()
+	mustOpen(t, l, "r0", 1000, 10)
+	snapshot := func() ([]byte, Anchor) {
+		content, err := os.ReadFile(l.path)
+		require.NoError(t, err)
+		head, err := l.Head(ctx)
+		require.NoError(t, err)
+		return content, head
+	}
+	var all []commit
+	content, head := snapshot()
+	for i := range n {
+		switch {
+		case i%17 == 5:
+			mustOpen(t, l, fmt.Sprint("r", i), 10, 10)
+		case i%17 == 11:
+			_, err := l.Grant(ctx, "r0", 1, "more")
+			require.NoError(t, err)
+		default:
+			mustTurn(t, l, "r0", fmt.Sprint("d", i%7), fmt.Sprint("key ", i, filler[:i%200]))
+		}
+		c := commit{before: content, headBefore: head}
+		c.after, c.headAfter = snapshot()
+		content, head = c.after, c.headAfter
+		all = append(all, c)
+	}
+	return all
+}
+
+// image is what a power cut may leave of a commit.
+type image struct {
+	what    string
+	content []byte
+	done    bool // all of it reached the disk
+}
+
+// images builds power cuts around the two flushes of a commit: before the first, any part of the new data and the old
+// meta page; after it, all data and any part of the new meta page.
+func (c commit) images(rng *rand.Rand, barrier bool) []image {
+	grown := make([]byte, len(c.after))
+	copy(grown, c.before)
+	const metas = 2 * pageSize
+	newMeta := 0 // transactions write the two in turn
+	if bytes.Equal(c.after[:pageSize], grown[:pageSize]) {
+		newMeta = pageSize
+	}
+	// some writes any part of the new data sectors.
+	some := func(base []byte, likely int) []byte {
+		img := bytes.Clone(base)
+		for at := metas; at < len(img); at += sectorSize {
+			if rng.IntN(100) < likely {
+				copy(img[at:at+sectorSize], c.after[at:])
+			}
+		}
+		return img
+	}
+	images := []image{{"nothing written", bytes.Clone(c.before), false}, {"grown only", bytes.Clone(grown), false}}
+	for _, likely := range []int{5, 30, 50, 70, 95, 100} {
+		images = append(images, image{fmt.Sprintf("%d%% of the data, old meta", likely), some(grown, likely), false})
+		if len(c.before) < len(c.after) { // the growth itself may be missing
+			images = append(images, image{"data without growth", some(grown, likely)[:len(c.before)], false})
+		}
+	}
+	data := some(grown, 100)
+	for _, n := range []int{1, 8, headerSize + 8, headerSize + 47, headerSize + 55, headerSize + 60} {
+		img := bytes.Clone(data)
+		copy(img[newMeta:newMeta+n], c.after[newMeta:])
+		images = append(images, image{fmt.Sprintf("%d bytes of the meta", n), img, false})
+	}
+	torn := bytes.Clone(data) // its first sector is missing, the others are there
+	copy(torn[newMeta+sectorSize:newMeta+pageSize], c.after[newMeta+sectorSize:])
+	images = append(images, image{"meta without its first sector", torn, false})
+	images = append(images, image{"complete", bytes.Clone(c.after), true})
+	if !barrier { // what must not happen: the new meta before its data
+		for range 6 {
+			img := some(grown, 50)
+			copy(img[newMeta:newMeta+pageSize], c.after[newMeta:newMeta+pageSize])
+			images = append(images, image{"meta before its data", img, false})
+		}
+	}
+	return images
+}
+
+// survives checks an image: it verifies, and is the state before or after; the one after when all was written.
+func (i image) survives(l *File, c commit) error {
+	if err := os.WriteFile(l.path, i.content, 0o600); err != nil {
+		return err
+	}
+	report, err := l.Verify(context.Background(), c.headBefore)
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return fmt.Errorf("%s", report.Problems)
+	case i.done && report.Head != c.headAfter:
+		return fmt.Errorf("an acknowledged entry is lost")
+	case report.Head != c.headBefore && report.Head != c.headAfter:
+		return fmt.Errorf("the head is neither the old nor the new one")
+	}
+	return nil
+}
+
+func TestEveryPowerCutLeavesTheStateBeforeOrAfter(t *testing.T) {
+	t.Parallel()
+	l := NewFile(filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	rng := rand.New(rand.NewPCG(9, 10))
+	n := 0
+	for i, c := range commits(t, scaled(120)) {
+		for _, img := range c.images(rng, true) {
+			require.NoError(t, img.survives(l, c), "commit %d: %s", i, img.what)
+			n++
+		}
+	}
+	t.Logf("%d images", n)
+}
+
+// The control: without the flush between data and meta page, the harness must find losses.
+func TestTheHarnessFindsAMissingFlush(t *testing.T) {
+	t.Parallel()
+	l := NewFile(filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	rng := rand.New(rand.NewPCG(11, 12))
+	n, bad := 0, 0
+	for _, c := range commits(t, 20) {
+		for _, img := range c.images(rng, false) {
+			if n++; img.survives(l, c) != nil {
+				bad++
+			}
+		}
+	}
+	t.Logf("%d of %d images are bad", bad, n)
+	require.Greater(t, bad, 20)
+}
+
+func TestATurnGoesOnAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	l := NewFile(filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	rng := rand.New(rand.NewPCG(13, 14))
+	for _, c := range commits(t, scaled(30)) {
+		for _, img := range c.images(rng, true) {
+			require.NoError(t, os.WriteFile(l.path, img.content, 0o600))
+			mustTurn(t, l, "r0", "", "")
+			requireSound(t, l)
+		}
+	}
+}

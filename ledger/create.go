@@ -1,0 +1,147 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// staleAfter is how old the temporary file of a creator must be to be taken for a crashed one's.
+const staleAfter = time.Hour
+
+// ensure creates the ledger when there is none, and makes the name of the one that is there durable: whoever created
+// it may not have come to that yet, and no receipt must outlive its ledger's name.
+func (l *File) ensure(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return notRecorded(ctx.Err())
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- l.create() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return notRecorded(ctx.Err())
+	}
+}
+
+func (l *File) create() error {
+	dir := filepath.Dir(l.path)
+	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
+		if err := makeDir(dir); err != nil {
+			return notRecorded(err)
+		}
+		l.sweep(dir)
+		if err := l.build(dir); err != nil {
+			return notRecorded(err)
+		}
+	}
+	if err := syncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return notRecorded(err)
+	}
+	return nil
+}
+
+// build writes a complete empty ledger under a temporary name and links it to the final one. Of many who do so at once
+// one wins, and the others find the winner's.
+func (l *File) build(dir string) error {
+	tmp, err := os.CreateTemp(dir, l.tempPrefix()+"*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(tmp.Name(), 0o600, &bbolt.Options{PageSize: pageSize, NoStatistics: true})
+	if err != nil {
+		return err
+	}
+	if err := db.Update(l.initialise); err != nil {
+		db.Close()
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), l.path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// initialise writes the empty ledger.
+func (l *File) initialise(bolt *bbolt.Tx) error {
+	for _, name := range []string{bucketMeta, bucketEntries, bucketRuns, bucketDimensions, bucketKeys} {
+		if _, err := bolt.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+	}
+	created, err := stamp(l.now())
+	if err != nil {
+		return err
+	}
+	var id digest
+	rand.Read(id[:]) // never fails: it ends the program instead
+	meta := bolt.Bucket([]byte(bucketMeta))
+	if err := meta.Put([]byte(metaFormat), binary.BigEndian.AppendUint32(nil, format)); err != nil {
+		return err
+	}
+	t := &tx{bolt: bolt}
+	return errors.Join(
+		t.put(bucketMeta, []byte(metaID), id[:]),
+		t.put(bucketMeta, []byte(metaCreated), []byte(created.Format(time.RFC3339Nano))),
+		t.put(bucketMeta, []byte(metaHead), encodeLink(link{hash: id})),
+	)
+}
+
+func (l *File) tempPrefix() string { return "." + filepath.Base(l.path) + ".new-" }
+
+// sweep removes the temporary files of creators that crashed long ago. It is best effort.
+func (l *File) sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), l.tempPrefix()) || !strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// makeDir makes a directory and those above it, each durable, open to nobody else.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
+			return nil // another creator was first
+		}
+		return err
+	}
+	if err := syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+func init() { roles["damage"] = damageRole }
+
+// victim is a ledger that is damaged in every way, and what is true of it: nothing may ever say otherwise.
+//
+//	spent   8 of 8 turns
+//	full    3 turns in dimension "a", which allows 3, and one in each of 24 others: no more dimensions
+//	open    10 of 20 turns; key "k" is at replay
+//	last    opened last, so that bbolt's fallback to the transaction before changes no count of the others
+type victim struct {
+	*File
+	whole  []byte
+	used   int64 // bytes below the high-water mark
+	anchor Anchor
+	replay uint64
+}
+
+// filler makes keys long, and so the trees deep, at little cost.
+var filler = strings.Repeat("x", 200)
+
+func newVictim(path string) (*victim, error) {
+	v := &victim{File: NewFile(path, Options{})}
+	ctx := context.Background()
+	var errs []error
+	turn := func(run, dimension, key string) Receipt {
+		r, err := v.RecordTurn(ctx, run, dimension, key)
+		errs = append(errs, err)
+		return r
+	}
+	open := func(run string, turns, dimensions int64) {
+		_, err := v.OpenRun(ctx, run, turns, dimensions)
+		errs = append(errs, err)
+	}
+	open("spent", 4, 2)
+	open("full", 3, 25)
+	open("open", 20, 1)
+	v.replay = turn("open", "", "k").Seq
+	for i := range 9 {
+		turn("open", "", fmt.Sprint(filler, i))
+	}
+	for i := range 8 {
+		turn("spent", "", fmt.Sprint(filler, i))
+	}
+	for range 3 {
+		turn("full", "a", "")
+	}
+	for i := range 24 {
+		turn("full", fmt.Sprint(filler, i), fmt.Sprint(filler, i))
+	}
+	open("last", 1, 1)
+	head, err := v.Head(ctx)
+	errs = append(errs, err)
+	v.anchor = head
+	v.whole, err = os.ReadFile(path)
+	errs = append(errs, err)
+	p, err := openPages(bytes.NewReader(v.whole), int64(len(v.whole)), true)
+	if err == nil {
+		v.used = int64(p.meta.high) * pageSize
+	}
+	return v, errors.Join(append(errs, err)...)
+}
+
+func mustVictim(t *testing.T) *victim {
+	t.Helper()
+	v, err := newVictim(filepath.Join(t.TempDir(), "ledger.db"))
+	require.NoError(t, err)
+	require.Empty(t, problems(t, v.File, v.anchor))
+	return v
+}
+
+// probe puts a damaged file in place and asks it everything that a decision rests on. It returns what was wrong with
+// an answer; detected says whether anything noticed the damage.
+func (v *victim) probe(damaged []byte) (detected bool, wrong error) {
+	if err := os.WriteFile(v.path, damaged, 0o600); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	began := time.Now()
+	var errs []error
+	check := func(what string, err error, ok bool) {
+		switch {
+		case err != nil && !known(err):
+			errs = append(errs, fmt.Errorf("%s: an error of no kind: %w", what, err))
+		case err != nil && strings.Contains(err.Error(), "\n"):
+			errs = append(errs, fmt.Errorf("%s: an error of several lines: %w", what, err))
+		case err == nil && !ok:
+			errs = append(errs, fmt.Errorf("%s: a wrong answer", what))
+		}
+		detected = detected || err != nil && !errors.Is(err, ErrBudgetSpent)
+	}
+	for _, a := range []*Anchor{nil, &v.anchor} {
+		b, err := v.Budget(ctx, "spent", a)
+		check("budget of spent", err, b == Budget{Run: "spent", Used: 8, Limit: 8})
+		b, err = v.Budget(ctx, "open", a)
+		check("budget of open", err, b == Budget{Run: "open", Used: 10, Limit: 20})
+	}
+	_, err := v.RecordTurn(ctx, "spent", "", "")
+	check("turn of spent", err, false)
+	_, err = v.RecordTurn(ctx, "full", "a", "")
+	check("turn of a full dimension", err, false)
+	_, err = v.RecordTurn(ctx, "full", "b", "")
+	check("turn of one dimension too many", err, false)
+	r, err := v.RecordTurn(ctx, "open", "", "k")
+	check("replay", err, r.Replayed && r.Seq == v.replay)
+	u, err := v.Usage(ctx, "full")
+	check("usage", err, u.Used == 27 && len(u.Dimensions) == 25 && u.Dimensions["a"] == 3)
+	report, err := v.Verify(ctx, v.anchor)
+	check("verify", err, true)
+	detected = detected || !report.OK()
+	err = v.Entries(ctx, 1, func(Receipt, []byte) error { return nil })
+	check("entries", err, true)
+	r, err = v.RecordTurn(ctx, "open", "", "")
+	check("turn of open", err, !r.Replayed && r.Used == 11)
+	if err == nil {
+		b, err := v.Budget(ctx, "open", nil)
+		check("budget after a turn", err, b.Used == 11)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		errs = append(errs, fmt.Errorf("it took %v", took))
+	}
+	return detected, errors.Join(errs...)
+}
+
+func (v *victim) requireSafe(t *testing.T, what string, damaged []byte) (detected bool) {
+	t.Helper()
+	detected, wrong := v.probe(damaged)
+	require.NoError(t, wrong, what)
+	return detected
+}
+
+func TestTheVictimIsSoundBeforeItIsDamaged(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	require.False(t, v.requireSafe(t, "undamaged", v.whole))
+	p, err := openBytes(v.whole)
+	require.NoError(t, err)
+	for _, bucket := range []string{bucketEntries, bucketDimensions, bucketKeys} {
+		require.NotZero(t, p.buckets[bucket].page, "bucket %s is too small to test anything", bucket)
+	}
+}
+
+func TestATruncatedLedgerIsDamaged(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	for size := int64(0); size < v.used; size += pageSize {
+		for _, off := range []int64{0, 1, 100} {
+			require.True(t, v.requireSafe(t, fmt.Sprintf("cut to %d bytes", size+off), v.whole[:size+off]))
+		}
+	}
+	// bbolt grows a file beyond what it uses: that part may go.
+	v.requireSafe(t, "cut to what is used", v.whole[:v.used])
+}
+
+func TestDamagedPagesAreNeverAFreshBudget(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for at := int64(0); at < v.used; at += pageSize {
+		for name, fill := range map[string]func(page []byte){
+			"zeroed":      func(p []byte) { clear(p) },
+			"all ones":    func(p []byte) { copy(p, bytes.Repeat([]byte{0xFF}, len(p))) },
+			"garbage":     func(p []byte) { fillRandom(rng, p) },
+			"half zeroed": func(p []byte) { clear(p[pageSize/2:]) },
+			"torn sector": func(p []byte) { clear(p[512:1024]) },
+			"first half of the next": func(p []byte) {
+				copy(p[:pageSize/2], v.whole[min(at+pageSize, v.used-pageSize):])
+			},
+			"another page": func(p []byte) { copy(p, v.whole[2*pageSize+rng.Int64N(v.used/pageSize-2)*pageSize:][:pageSize]) },
+		} {
+			damaged := bytes.Clone(v.whole)
+			fill(damaged[at : at+pageSize])
+			v.requireSafe(t, fmt.Sprintf("page %d %s", at/pageSize, name), damaged)
+		}
+	}
+}
+
+func fillRandom(rng *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+}
+
+func TestEveryByteOfTheMetaPages(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	for page := range 2 {
+		for i := range headerSize + metaSize {
+			for _, mask := range []byte{1, 0x80}[:scaled(2)] {
+				damaged := bytes.Clone(v.whole)
+				damaged[page*pageSize+i] ^= mask
+				v.requireSafe(t, fmt.Sprintf("byte %d of meta page %d", i, page), damaged)
+			}
+		}
+	}
+}
+
+func TestTheLossOfTheNewestMetaPageIsFoundByAnAnchor(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	p, err := openBytes(v.whole)
+	require.NoError(t, err)
+	damaged := bytes.Clone(v.whole)
+	damaged[int(p.meta.txid%2)*pageSize+headerSize+20]++
+	require.NoError(t, os.WriteFile(v.path, damaged, 0o600))
+	_, err = v.Budget(context.Background(), "open", &v.anchor)
+	require.ErrorIs(t, err, ErrAnchorLost)
+	require.Empty(t, problems(t, v.File), "without an anchor it is what a power cut leaves")
+	require.NotEmpty(t, problems(t, v.File, v.anchor))
+}
+
+func TestForeignFilesAreDamagedLedgers(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	rng := rand.New(rand.NewPCG(7, 8))
+	garbage := make([]byte, 10*pageSize)
+	fillRandom(rng, garbage)
+	sqlite := append([]byte("SQLite format 3\x00"), make([]byte, 8*pageSize)...)
+	for name, content := range map[string][]byte{
+		"empty": {}, "text": []byte("hello\n"), "garbage": garbage, "zeros": make([]byte, 10*pageSize), "another database": sqlite,
+	} {
+		require.True(t, v.requireSafe(t, name, content))
+		_, err := v.OpenRun(context.Background(), "new", 1, 1)
+		require.ErrorIs(t, err, ErrCorrupt, name)
+		after, err := os.ReadFile(v.path)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(content, after), "%s was written to", name)
+	}
+
+	require.NoError(t, os.Remove(v.path))
+	edit(t, v.path, func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("widgets"))
+		if err != nil {
+			return err
+		}
+		return b.Put([]byte("spent"), []byte("0"))
+	})
+	foreign, err := os.ReadFile(v.path)
+	require.NoError(t, err)
+	require.True(t, v.requireSafe(t, "foreign bbolt file", foreign))
+
+	require.NoError(t, os.Remove(v.path))
+	db, err := bbolt.Open(v.path, 0o600, &bbolt.Options{PageSize: 16384})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	foreign, err = os.ReadFile(v.path)
+	require.NoError(t, err)
+	require.True(t, v.requireSafe(t, "another page size", foreign))
+}
+
+// mutate damages a copy in one of several random ways.
+func (v *victim) mutate(rng *rand.Rand) []byte {
+	damaged := bytes.Clone(v.whole)
+	switch rng.IntN(10) {
+	case 0, 1, 2, 3, 4: // one bit
+		damaged[rng.Int64N(v.used)] ^= 1 << rng.IntN(8)
+	case 5: // a few bytes
+		for range 1 + rng.IntN(8) {
+			damaged[rng.Int64N(v.used)] = byte(rng.Uint32())
+		}
+	case 6: // a number in the header of a page, where it hurts
+		page := damaged[rng.Int64N(v.used/pageSize)*pageSize:]
+		native.PutUint16(page[2*rng.IntN(32):], uint16(rng.UintN(1<<(1+rng.UintN(16)))))
+	case 7: // a run of garbage
+		at := rng.Int64N(v.used)
+		fillRandom(rng, damaged[at:min(at+1+rng.Int64N(600), v.used)])
+	case 8: // a sector of another place
+		from, to := rng.Int64N(v.used/512), rng.Int64N(v.used/512)
+		copy(damaged[to*512:(to+1)*512], v.whole[from*512:])
+	case 9: // cut off
+		damaged = damaged[:rng.Int64N(v.used)]
+	}
+	return damaged
+}
+
+// damageRole damages a ledger again and again. A fault that no recover catches ends this process, not the test.
+func damageRole(l *File, args []string) error {
+	seed, err := strconv.ParseUint(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	v, err := newVictim(l.path)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for i := range n {
+		detected, wrong := v.probe(v.mutate(rand.New(rand.NewPCG(seed, uint64(i)))))
+		if wrong != nil {
+			return fmt.Errorf("seed %d, case %d: %w", seed, i, wrong)
+		}
+		if detected {
+			found++
+		}
+	}
+	fmt.Println(found)
+	return nil
+}
+
+func TestRandomDamageIsAnErrorOrHarmless(t *testing.T) {
+	t.Parallel()
+	var children []*child
+	n := scaled(1000)
+	for seed := range 2 {
+		children = append(children, start(t, filepath.Join(t.TempDir(), "ledger.db"), "damage", strconv.Itoa(seed), strconv.Itoa(n)))
+	}
+	for seed, c := range children {
+		lines := c.finish(t)
+		t.Logf("seed %d: %s of %d damaged files were noticed; the others have it where nobody reads", seed, lines[0], n)
+	}
+}

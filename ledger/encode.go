@@ -1,0 +1,328 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"strconv"
+	"time"
+)
+
+// format is the version of the file format that this package writes, and the newest that it reads.
+const format = 1
+
+// Names of the buckets.
+const (
+	bucketMeta       = "meta"
+	bucketEntries    = "entries"
+	bucketRuns       = "runs"
+	bucketDimensions = "dimensions"
+	bucketKeys       = "keys"
+)
+
+// Keys of the meta bucket.
+const (
+	metaFormat  = "format"
+	metaID      = "id"
+	metaCreated = "created"
+	metaHead    = "head"
+)
+
+const sealSize = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum covers bucket and key as well as value, so that a value is only good where it was written.
+func checksum(bucket string, key, value []byte) uint32 {
+	buf := make([]byte, 0, 128)
+	buf = append(buf, bucket...)
+	buf = append(buf, 0)
+	buf = append(buf, key...)
+	buf = append(buf, 0)
+	return crc32.Update(crc32.Checksum(buf, castagnoli), castagnoli, value)
+}
+
+// seal appends the checksum that [unseal] takes off again.
+func seal(bucket string, key, value []byte) []byte {
+	return binary.BigEndian.AppendUint32(bytes.Clone(value), checksum(bucket, key, value))
+}
+
+// unseal returns the value without its seal, which must be right.
+func unseal(bucket string, key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - sealSize
+	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != checksum(bucket, key, sealed[:n]) {
+		return nil, corrupt("value of %q in bucket %s has a wrong checksum", printable(key), bucket)
+	}
+	return sealed[:n], nil
+}
+
+// isSealed reports whether values of a bucket carry a seal. Entries carry a hash instead, and the format's version
+// is plain because it decides whether seals can be understood.
+func isSealed(bucket string, key []byte) bool {
+	return bucket != bucketEntries && !(bucket == bucketMeta && string(key) == metaFormat)
+}
+
+// digest is a SHA-256 hash, or the ledger's id where the chain starts.
+type digest [sha256.Size]byte
+
+func (d digest) String() string { return hex.EncodeToString(d[:]) }
+
+// parseDigest reads 64 lower-case hex digits.
+func parseDigest(s string) (digest, bool) {
+	var d digest
+	if len(s) != 2*len(d) {
+		return d, false
+	}
+	if _, err := hex.Decode(d[:], []byte(s)); err != nil {
+		return d, false
+	}
+	return d, d.String() == s
+}
+
+// chain is the hash of an entry.
+func chain(previous digest, stored []byte) digest {
+	h := sha256.New()
+	h.Write(previous[:])
+	h.Write(stored)
+	var d digest
+	h.Sum(d[:0])
+	return d
+}
+
+// link is one place in the chain: a sequence and the hash there. Sequence 0 has the id.
+type link struct {
+	seq  uint64
+	hash digest
+}
+
+func encodeLink(l link) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, l.seq), l.hash[:]...)
+}
+
+func decodeLink(b []byte) (link, error) {
+	var l link
+	if len(b) != 8+len(l.hash) {
+		return l, corrupt("head has %d bytes", len(b))
+	}
+	l.seq = binary.BigEndian.Uint64(b)
+	copy(l.hash[:], b[8:])
+	return l, nil
+}
+
+func encodeUint(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func decodeUint(b []byte) (uint64, error) {
+	if len(b) != 8 {
+		return 0, corrupt("a number has %d bytes", len(b))
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// runPrefix starts the keys of everything that is kept per run. Ids hold no control character, so NUL ends one.
+func runPrefix(run string) []byte { return append([]byte(run), 0) }
+
+// runKey is the key of one dimension, or one idempotency key, of a run.
+func runKey(run, name string) []byte { return append(runPrefix(run), name...) }
+
+// splitRunKey undoes [runKey].
+func splitRunKey(key []byte) (run, name string, ok bool) {
+	r, n, ok := bytes.Cut(key, []byte{0})
+	return string(r), string(n), ok
+}
+
+// encodeEntry makes the stored bytes of an entry.
+func encodeEntry(e Entry) ([]byte, error) {
+	return json.Marshal(e)
+}
+
+// splitEntry takes the value of an entry apart, without looking into the stored bytes.
+func splitEntry(value []byte) (hash digest, stored []byte, err error) {
+	if len(value) <= len(hash) {
+		return hash, nil, errors.New("is cut short")
+	}
+	copy(hash[:], value)
+	return hash, value[len(hash):], nil
+}
+
+// decodeEntry reads stored bytes.
+func decodeEntry(stored []byte) (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal(stored, &e); err != nil {
+		return Entry{}, errors.New("holds no readable record")
+	}
+	switch e.Kind {
+	case KindRunOpened, KindTurn, KindGrant, KindRunClosed:
+	default:
+		return Entry{}, fmt.Errorf("has the unknown kind %q", printable([]byte(e.Kind)))
+	}
+	return e, nil
+}
+
+// matches reports whether stored bytes are the entry with these fields. The bytes that [encodeEntry] makes for an
+// ordinary run id are compared as text: a decision must not pay for a JSON decoder.
+func matches(stored []byte, seq uint64, run string, used, limit int64) bool {
+	if matchesText(stored, seq, run, used, limit) {
+		return true
+	}
+	e, err := decodeEntry(stored)
+	return err == nil && e.Seq == seq && e.Run == run && e.Used == used && e.Limit == limit
+}
+
+func matchesText(stored []byte, seq uint64, run string, used, limit int64) bool {
+	num := make([]byte, 0, 64)
+	num = append(num, `{"seq":`...)
+	num = strconv.AppendUint(num, seq, 10)
+	rest, ok := bytes.CutPrefix(stored, append(num, `,"at":"`...))
+	if !ok {
+		return false
+	}
+	_, rest, _ = bytes.Cut(rest, []byte(`","kind":"`))
+	_, rest, _ = bytes.Cut(rest, []byte(`","run":"`))
+	for i := 0; i < len(run); i++ {
+		switch c := run[i]; {
+		case c == '"', c == '\\', c == '<', c == '>', c == '&', c >= 0x80:
+			return false // escaped, or might be
+		}
+	}
+	if len(rest) <= len(run) || string(rest[:len(run)]) != run || rest[len(run)] != '"' {
+		return false
+	}
+	num = append(num[:0], `,"used":`...)
+	num = strconv.AppendInt(num, used, 10)
+	num = append(num, `,"limit":`...)
+	num = strconv.AppendInt(num, limit, 10)
+	return bytes.HasSuffix(rest, append(num, '}'))
+}
+
+// runState is what is kept of one run beside its entries.
+type runState struct {
+	closed        bool
+	used          int64
+	limit         int64
+	granted       int64
+	maxConvTurns  int64
+	maxDimensions int64
+	dimensions    int64 // in use
+	openedSeq     uint64
+	openedAt      int64 // nanoseconds since 1970
+	lastSeq       uint64
+	lastAt        int64
+}
+
+const (
+	runStateVersion = 1
+	runStateSize    = 2 + 11*8
+	flagClosed      = 1
+)
+
+func (s runState) encode() []byte {
+	b := make([]byte, 2, runStateSize)
+	b[0] = runStateVersion
+	if s.closed {
+		b[1] = flagClosed
+	}
+	for _, n := range []uint64{
+		uint64(s.used), uint64(s.limit), uint64(s.granted), uint64(s.maxConvTurns), uint64(s.maxDimensions),
+		uint64(s.dimensions), s.openedSeq, uint64(s.openedAt), s.lastSeq, uint64(s.lastAt), 0,
+	} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+// decodeRunState also holds the numbers against each other.
+func decodeRunState(b []byte) (runState, error) {
+	if len(b) > 0 && b[0] > runStateVersion {
+		return runState{}, fmt.Errorf("%w: a run state has version %d; update this program", ErrNewerFormat, b[0])
+	}
+	if len(b) != runStateSize || b[0] != runStateVersion || b[1]&^flagClosed != 0 {
+		return runState{}, corrupt("a run state is malformed")
+	}
+	var n [11]uint64
+	for i := range n {
+		n[i] = binary.BigEndian.Uint64(b[2+8*i:])
+	}
+	s := runState{
+		closed: b[1] == flagClosed,
+		used:   int64(n[0]), limit: int64(n[1]), granted: int64(n[2]),
+		maxConvTurns: int64(n[3]), maxDimensions: int64(n[4]), dimensions: int64(n[5]),
+		openedSeq: n[6], openedAt: int64(n[7]), lastSeq: n[8], lastAt: int64(n[9]),
+	}
+	if !s.plausible() {
+		return runState{}, corrupt("the numbers of a run state contradict each other")
+	}
+	return s, nil
+}
+
+func (s runState) plausible() bool {
+	for _, n := range []int64{s.used, s.granted, s.dimensions} {
+		if n < 0 || n > MaxLimit {
+			return false
+		}
+	}
+	return validLimits(s.maxConvTurns, s.maxDimensions) == nil &&
+		s.limit == s.maxConvTurns*s.maxDimensions+s.granted && s.limit <= MaxLimit &&
+		s.used <= s.limit && s.dimensions <= s.maxDimensions && s.dimensions <= s.used &&
+		s.openedSeq >= 1 && s.lastSeq >= s.openedSeq
+}
+
+// apply is the state after an entry of the run. newDimension says whether a turn names a dimension not seen before.
+func (s runState) apply(e Entry, newDimension bool) runState {
+	at := e.At.UnixNano()
+	switch e.Kind {
+	case KindRunOpened:
+		s = runState{
+			maxConvTurns: e.MaxConvTurns, maxDimensions: e.MaxDimensions, limit: e.MaxConvTurns * e.MaxDimensions,
+			openedSeq: e.Seq, openedAt: at,
+		}
+	case KindTurn:
+		s.used++
+		if newDimension {
+			s.dimensions++
+		}
+	case KindGrant:
+		s.granted += e.Turns
+		s.limit += e.Turns
+	case KindRunClosed:
+		s.closed = true
+	}
+	s.lastSeq, s.lastAt = e.Seq, at
+	return s
+}
+
+func (s runState) budget(run string) Budget {
+	return Budget{Run: run, Used: s.used, Limit: s.limit, Closed: s.closed}
+}
+
+func (s runState) usage(run string) Usage {
+	return Usage{
+		Budget:       s.budget(run),
+		Remaining:    s.limit - s.used,
+		MaxConvTurns: s.maxConvTurns, MaxDimensions: s.maxDimensions, Granted: s.granted,
+		Dimensions: map[string]int64{},
+		OpenedAt:   time.Unix(0, s.openedAt).UTC(), LastAt: time.Unix(0, s.lastAt).UTC(), LastSeq: s.lastSeq,
+	}
+}
+
+// stamp makes a clock's time storable: UTC, no monotonic part, within what nanoseconds since 1970 can say.
+func stamp(t time.Time) (time.Time, error) {
+	if t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, math.MaxInt64)) {
+		return time.Time{}, fmt.Errorf("%w: the clock says %s; set it right", ErrInvalid, t.Format(time.RFC3339))
+	}
+	return t.Round(0).UTC(), nil
+}
+
+// printable makes bytes of a damaged file fit for an error line.
+func printable(b []byte) string {
+	const most = 64
+	if len(b) > most {
+		b = b[:most]
+	}
+	return string(bytes.ToValidUTF8(b, []byte("?")))
+}

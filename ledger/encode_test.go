@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func sampleState() runState {
+	return runState{
+		closed: true, used: 7, limit: 11, granted: 3, maxConvTurns: 4, maxDimensions: 2, dimensions: 2,
+		openedSeq: 5, openedAt: 1_700_000_000_000_000_001, lastSeq: 90, lastAt: 1_700_000_000_000_000_002,
+	}
+}
+
+func TestARunStateSurvivesItsEncoding(t *testing.T) {
+	s := sampleState()
+	got, err := decodeRunState(s.encode())
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+	require.Len(t, s.encode(), 90, "as the package comment says")
+}
+
+func TestAMangledRunStateIsRefused(t *testing.T) {
+	good := sampleState().encode()
+	for n := range good {
+		_, err := decodeRunState(good[:n])
+		require.Error(t, err, "cut to %d bytes", n)
+	}
+	newer := append([]byte(nil), good...)
+	newer[0]++
+	_, err := decodeRunState(newer)
+	require.ErrorIs(t, err, ErrNewerFormat)
+	sealed := seal(bucketRuns, []byte("r"), good)
+	for i := range sealed {
+		for bit := range 8 {
+			bad := append([]byte(nil), sealed...)
+			bad[i] ^= 1 << bit
+			_, err := unseal(bucketRuns, []byte("r"), bad)
+			require.ErrorIs(t, err, ErrCorrupt)
+		}
+	}
+	_, err = unseal(bucketRuns, []byte("s"), sealed)
+	require.ErrorIs(t, err, ErrCorrupt, "a state is good for its own run only")
+	_, err = unseal(bucketKeys, []byte("r"), sealed)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestNumbersThatContradictEachOtherAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*runState){
+		"more used than allowed":      func(s *runState) { s.used = 12 },
+		"negative":                    func(s *runState) { s.used = -1 },
+		"a limit out of nowhere":      func(s *runState) { s.limit = 12 },
+		"no turns":                    func(s *runState) { s.maxConvTurns = 0 },
+		"a product that overflows":    func(s *runState) { s.maxConvTurns, s.maxDimensions = 1<<33, 1<<33; s.limit = 4 },
+		"more dimensions than turns":  func(s *runState) { s.used = 1 },
+		"too many dimensions":         func(s *runState) { s.dimensions = 3 },
+		"newest before first":         func(s *runState) { s.lastSeq = 4 },
+		"never opened":                func(s *runState) { s.openedSeq = 0 },
+		"granted beyond every limit":  func(s *runState) { s.granted = math.MaxInt64; s.limit = math.MinInt64 + 7 },
+		"a limit beyond every limits": func(s *runState) { s.granted = MaxLimit; s.limit = MaxLimit + 8 },
+	} {
+		s := sampleState()
+		change(&s)
+		_, err := decodeRunState(s.encode())
+		require.ErrorIs(t, err, ErrCorrupt, name)
+	}
+}
+
+func sampleEntry() Entry {
+	return Entry{
+		Seq: 12, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Kind: KindTurn, Run: "storm-42", Dimension: "cost", Key: "k",
+		Used: 3, Limit: 8,
+	}
+}
+
+func TestStoredBytesAreTheCompactJSONOfAnEntry(t *testing.T) {
+	stored, err := encodeEntry(sampleEntry())
+	require.NoError(t, err)
+	require.Equal(t, `{"seq":12,"at":"2026-01-02T03:04:05.000000006Z","kind":"turn","run":"storm-42","dimension":"cost","key":"k","used":3,"limit":8}`, string(stored))
+	got, err := decodeEntry(stored)
+	require.NoError(t, err)
+	require.Equal(t, sampleEntry(), got)
+}
+
+func TestAnEntryMatchesItsOwnFieldsOnly(t *testing.T) {
+	for _, run := range []string{"storm-42", "a b", "é", `quo"te`, `back\slash`, "<&>", "x", strings.Repeat("y", MaxIDBytes)} {
+		e := sampleEntry()
+		e.Run = run
+		e.Dimension = `","run":"other","used":9,"limit":9}`
+		stored, err := encodeEntry(e)
+		require.NoError(t, err)
+		require.True(t, matches(stored, 12, run, 3, 8), run)
+		require.False(t, matches(stored, 13, run, 3, 8), run)
+		require.False(t, matches(stored, 1, run, 3, 8), run)
+		require.False(t, matches(stored, 12, run+"x", 3, 8), run)
+		require.False(t, matches(stored, 12, "other", 3, 8), run)
+		require.False(t, matches(stored, 12, run[:len(run)-1], 3, 8), run)
+		require.False(t, matches(stored, 12, run, 2, 8), run)
+		require.False(t, matches(stored, 12, run, 3, 9), run)
+		require.False(t, matches(stored, 12, run, 9, 9), run)
+	}
+}
+
+// The happy path of Budget must not need a JSON decoder.
+func TestAnOrdinaryEntryIsMatchedAsText(t *testing.T) {
+	stored, err := encodeEntry(sampleEntry())
+	require.NoError(t, err)
+	require.True(t, matchesText(stored, 12, "storm-42", 3, 8))
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	stored, err := encodeEntry(sampleEntry())
+	require.NoError(f, err)
+	f.Add(append(make([]byte, 32), stored...))
+	f.Add(seal(bucketRuns, []byte("r"), sampleState().encode()))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		_, _ = decodeLink(value)
+		_, _ = decodeUint(value)
+		_, _, _ = splitRunKey(value)
+		if s, err := decodeRunState(value); err == nil {
+			require.True(t, s.plausible())
+			if binary.BigEndian.Uint64(value[82:]) == 0 {
+				require.Equal(t, value, s.encode())
+			}
+		}
+		_, stored, err := splitEntry(value)
+		if err != nil {
+			return
+		}
+		e, err := decodeEntry(stored)
+		if err != nil {
+			require.False(t, matches(stored, e.Seq, e.Run, e.Used, e.Limit))
+			return
+		}
+		if matchesText(stored, 12, "storm-42", 3, 8) {
+			// What matches as text must be what JSON says, unless a field comes twice, which no writer of ours does.
+			var raw map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(stored, &raw))
+		}
+		again, err := encodeEntry(e)
+		if err == nil {
+			back, err := decodeEntry(again)
+			require.NoError(t, err)
+			require.Equal(t, e.Seq, back.Seq)
+			require.True(t, e.At.Equal(back.At))
+		}
+	})
+}
