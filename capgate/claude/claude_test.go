@@ -1,0 +1,180 @@
+package claude
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/gates"
+)
+
+const recorded = "../../testdata/payloads/claude-code-2.1.332"
+
+func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(recorded, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			payload, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var want struct {
+				Session string          `json:"session_id"`
+				Event   string          `json:"hook_event_name"`
+				Tool    string          `json:"tool_name"`
+				UseID   string          `json:"tool_use_id"`
+				AgentID string          `json:"agent_id"`
+				Type    string          `json:"agent_type"`
+				Mode    string          `json:"permission_mode"`
+				Input   json.RawMessage `json:"tool_input"`
+			}
+			require.NoError(t, json.Unmarshal(payload, &want))
+			got, err := Decode(payload)
+			require.NoError(t, err)
+			require.Equal(t, Event{Name: want.Event, Call: gates.Call{
+				Session: want.Session, Tool: want.Tool, Input: want.Input, UseID: want.UseID,
+				AgentID: want.AgentID, AgentType: want.Type, Mode: want.Mode,
+			}}, got)
+			require.Equal(t, strings.HasPrefix(filepath.Base(file), "PreToolUse-"), got.Blocking())
+		})
+	}
+}
+
+func TestOddPayloadsAreJudgedBySessionAndToolAllTheSame(t *testing.T) {
+	deep := strings.Repeat(`[{"a":`, 20_000) + "1" + strings.Repeat("}]", 20_000)
+	for name, payload := range map[string]string{
+		"plain":                     `{"session_id":"s","tool_name":"T"}`,
+		"byte order mark":           "\ufeff" + `{"session_id":"s","tool_name":"T"}`,
+		"unknown fields":            `{"x":{"session_id":"other"},"session_id":"s","y":[1],"tool_name":"T","z":null}`,
+		"repeated keys":             `{"session_id":"other","tool_name":"Other","session_id":"s","tool_name":"T"}`,
+		"escaped keys":              `{"session\u005fid":"s","tool_n\u0061me":"T"}`,
+		"escaped values":            `{"session_id":"\u0073","tool_name":"\u0054"}`,
+		"other case is another key": `{"session_id":"s","tool_name":"T","Session_ID":"other","TOOL_NAME":"Other"}`,
+		"lone surrogates elsewhere": `{"session_id":"s","tool_input":{"a":"\ud800"},"tool_name":"T","cwd":"\udfff"}`,
+		"invalid UTF-8 elsewhere":   "{\"session_id\":\"s\",\"tool_input\":{\"a\":\"\xff\xfe\"},\"tool_name\":\"T\"}",
+		"nested deeper than 10,000": `{"session_id":"s","tool_input":` + deep + `,"tool_name":"T"}`,
+		"names inside the input":    `{"session_id":"s","tool_name":"T","tool_input":{"session_id":"other","tool_name":"Other"}}`,
+		"text that looks like JSON": `{"session_id":"s","tool_name":"T","tool_input":"\",\"session_id\":\"other"}`,
+		"white space around":        "\r\n\t " + `{"session_id":"s","tool_name":"T"}` + "\n\n",
+		"a name that is not a text": `{"session_id":7,"tool_name":{},"session_id":"s","tool_name":"T"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Decode([]byte(payload))
+			require.NoError(t, err)
+			require.Equal(t, "s", got.Call.Session)
+			require.Equal(t, "T", got.Call.Tool)
+			require.True(t, got.Blocking())
+		})
+	}
+}
+
+func TestAFieldOfAnotherTypeIsEmpty(t *testing.T) {
+	for _, value := range []string{"null", "7", "true", "[]", "{}", `["s"]`} {
+		got, err := Decode([]byte(`{"hook_event_name":"PreToolUse","session_id":` + value + `,"tool_name":` + value + `,"agent_id":` + value + `}`))
+		require.NoError(t, err)
+		require.Empty(t, got.Call.Session)
+		require.Empty(t, got.Call.Tool)
+		require.Empty(t, got.Call.AgentID)
+	}
+}
+
+func TestOnlyPreToolUseBlocks(t *testing.T) {
+	for value, want := range map[string]bool{
+		`"PreToolUse"`: true, `"PostToolUse"`: false, `"Stop"`: false, `"UserPromptSubmit"`: false, `"pretooluse"`: false,
+		`"PreToolUse "`: false, `""`: false, `null`: false, `7`: false,
+	} {
+		got, err := Decode([]byte(`{"hook_event_name":` + value + `}`))
+		require.NoError(t, err)
+		require.Equal(t, want, got.Blocking(), value)
+	}
+	got, err := Decode([]byte(`{"session_id":"s"}`))
+	require.NoError(t, err)
+	require.True(t, got.Blocking(), "no event at all")
+}
+
+func TestUnparsablePayloads(t *testing.T) {
+	for name, payload := range map[string]string{
+		"empty": "", "white space": " \r\n", "only a byte order mark": "\ufeff", "null": "null", "a list": `[{"session_id":"s"}]`,
+		"cut off": `{"session_id":"s","tool_name":"T"`, "two objects": `{"session_id":"s"}{}`, "text": "hello", "UTF-16": "\xff\xfe{\x00}\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode([]byte(payload))
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestWhatCameBeforeTheCutIsKept(t *testing.T) {
+	got, err := Decode([]byte(`{"hook_event_name":"Stop","session_id":"s","tool_na`))
+	require.ErrorIs(t, err, gates.ErrSyntax)
+	require.Equal(t, "Stop", got.Name)
+}
+
+func TestEncode(t *testing.T) {
+	input := json.RawMessage(`{"b":1152921504606846976, "a":"<ü>"}`)
+	for _, c := range []struct {
+		name   string
+		v      gates.Verdict
+		stdout string
+		stderr string
+		exit   int
+	}{
+		{"pass is silent", gates.Verdict{Code: "x", Reason: "not shown"}, "", "", 0},
+		{"deny speaks on stderr only", gates.Verdict{Outcome: gates.Deny, Reason: "no", Input: input}, "", "no\n", 2},
+		{"ask", gates.Verdict{Outcome: gates.Ask, Reason: "sure \"?\"\n- a"},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure \"?\"\n- a"}}` + "\n", "", 0},
+		{"ask with a rewrite", gates.Verdict{Outcome: gates.Ask, Reason: "?", Input: input},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"?","updatedInput":` + string(input) + `}}` + "\n", "", 0},
+		{"a rewrite makes no decision", gates.Verdict{Outcome: gates.Rewrite, Input: input},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":` + string(input) + `}}` + "\n", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Encode(c.v)
+			require.Equal(t, c.stdout, string(got.Stdout))
+			require.Equal(t, c.stderr, string(got.Stderr))
+			require.Equal(t, c.exit, got.Exit)
+			if c.stdout != "" {
+				require.True(t, json.Valid(got.Stdout))
+			}
+		})
+	}
+}
+
+func TestPresenceIsAHint(t *testing.T) {
+	for value, want := range map[string]gates.Presence{"1": gates.Attended, "0": gates.Absent, "": gates.Unknown, "true": gates.Unknown} {
+		require.Equal(t, want, Presence(func(name string) (string, bool) {
+			require.Equal(t, "CLAUDE_CODE_SESSION_ATTENDED", name)
+			return value, true
+		}))
+	}
+}
+
+// FuzzDecode: whatever comes, decoding ends without a panic, and what it says of session and tool is what the last
+// such keys of the object say.
+func FuzzDecode(f *testing.F) {
+	files, _ := filepath.Glob(filepath.Join(recorded, "PreToolUse-*.json"))
+	for _, file := range files {
+		payload, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(payload)
+	}
+	f.Add([]byte("\ufeff" + `{"session_id":"a","session_id":"b"}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		got, err := Decode(payload)
+		if err != nil {
+			return
+		}
+		var want map[string]any
+		if json.Unmarshal([]byte(strings.TrimPrefix(string(payload), "\ufeff")), &want) != nil {
+			return // nested deeper than encoding/json goes
+		}
+		session, _ := want["session_id"].(string)
+		tool, _ := want["tool_name"].(string)
+		require.Equal(t, session, got.Call.Session)
+		require.Equal(t, tool, got.Call.Tool)
+	})
+}

@@ -1,0 +1,194 @@
+package capgate
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config is what the environment says, as it says it: every field holds the variable's raw text, "" where it is
+// unset, and methods give its meaning. So a value that looks like a mistake can still be shown to its author.
+//
+// The tags are those of github.com/kelseyhightower/envconfig, which fills a Config from the process environment;
+// `also` names the variable that is read where the first is unset or empty, `meaning` is one line for the reference.
+type Config struct {
+	Disable          Switch `envconfig:"CAPGATE_DISABLE" meaning:"everything off"`
+	DisableCap       Switch `envconfig:"CAPGATE_DISABLE_CAP" also:"VOYAGE_DISABLE_CAP_HOOK" meaning:"cap off"`
+	DisableGates     Switch `envconfig:"CAPGATE_DISABLE_GATES" meaning:"subagent gates off"`
+	Enabled          Switch `envconfig:"CAPGATE_ENABLED" also:"VOYAGE_STORM_ENABLED" meaning:"cap on"`
+	ScopeTTL         Millis `envconfig:"CAPGATE_SCOPE_TTL_MS" also:"VOYAGE_CAP_SCOPE_TTL_MS" meaning:"how long a marker holds, in milliseconds; default 21600000 (6 h), also for anything but a positive number"`
+	DataDir          string `envconfig:"CAPGATE_DATA_DIR" also:"CLAUDE_PLUGIN_DATA" meaning:"state directory, an absolute path; the hook has no default, the CLI's is $XDG_STATE_HOME/capgate (~/.local/state/capgate)"`
+	Ledger           string `envconfig:"CAPGATE_LEDGER" meaning:"ledger file, an absolute path; default ledger.db in the state directory"`
+	CapTools         List   `envconfig:"CAPGATE_CAP_TOOLS" meaning:"comma list of the tools that are capped; default WebSearch,WebFetch,Agent,Task,Workflow, also for a list without a name"`
+	AllowedSubagents List   `envconfig:"CAPGATE_ALLOWED_SUBAGENTS" meaning:"comma list of subagent types; turns the subagent gates on; without a name in it (a lone comma) no type is allowed"`
+	Spec             string `envconfig:"CAPGATE_SPEC" meaning:"spec file; turns the subagent gates on"`
+	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off (default), ask or deny: what happens when a subagent is about to start"`
+	Deadline         Millis `envconfig:"CAPGATE_DEADLINE_MS" meaning:"how long the hook may take from its start, in milliseconds; default 2000, also for anything but a positive number"`
+}
+
+// Defaults of [Config].
+const (
+	DefaultScopeTTL = 6 * time.Hour
+	DefaultDeadline = 2 * time.Second
+)
+
+// DefaultCapTools is the list of capped tools where CAPGATE_CAP_TOOLS names none.
+var DefaultCapTools = []string{"WebSearch", "WebFetch", "Agent", "Task", "Workflow"}
+
+// Lookup returns an environment variable's value and whether it is set, as os.LookupEnv does.
+type Lookup func(name string) (string, bool)
+
+// Variable describes one field of [Config].
+type Variable struct {
+	Name    string
+	Also    string // read where Name is unset or empty; "" = none
+	Meaning string
+	Value   string // as it is set, "" where it is not
+	From    string // Name or Also, whichever the value came from; "" where neither is set
+}
+
+// LoadConfig reads the environment through lookup. It does by hand what envconfig.Process and [Config.Fallbacks] do
+// together, and a test holds the two equal: the hook runs on every tool call, and linking envconfig costs it a fifth
+// of an empty program's run time (docs/decisions/0001-hook-reads-environment-itself.md).
+func LoadConfig(lookup Lookup) Config {
+	var c Config
+	c.each(func(field reflect.Value, tag reflect.StructTag) {
+		if v, ok := lookup(tag.Get("envconfig")); ok {
+			field.SetString(v)
+		}
+	})
+	c.Fallbacks(lookup)
+	return c
+}
+
+// Fallbacks fills fields that are empty from their second variable, where they have one.
+func (c *Config) Fallbacks(lookup Lookup) {
+	c.each(func(field reflect.Value, tag reflect.StructTag) {
+		if field.Len() > 0 {
+			return
+		}
+		if also := tag.Get("also"); also != "" {
+			if v, ok := lookup(also); ok {
+				field.SetString(v)
+			}
+		}
+	})
+}
+
+// Variables lists the configuration with where each value comes from, in the order of the fields.
+func Variables(lookup Lookup) []Variable {
+	var vars []Variable
+	c := LoadConfig(lookup)
+	c.each(func(field reflect.Value, tag reflect.StructTag) {
+		v := Variable{Name: tag.Get("envconfig"), Also: tag.Get("also"), Meaning: tag.Get("meaning"), Value: field.String()}
+		if v.Value != "" {
+			v.From = v.Name
+			if first, _ := lookup(v.Name); first == "" {
+				v.From = v.Also
+			}
+		}
+		vars = append(vars, v)
+	})
+	return vars
+}
+
+func (c *Config) each(visit func(field reflect.Value, tag reflect.StructTag)) {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		visit(v.Field(i), v.Type().Field(i).Tag)
+	}
+}
+
+// CapOff reports whether a kill switch turns the cap off.
+func (c Config) CapOff() bool { return c.Disable.On() || c.DisableCap.On() }
+
+// GatesActive reports whether the subagent gates judge calls: a spec or an allow list is given and no kill switch is on.
+func (c Config) GatesActive() bool {
+	return !c.Disable.On() && !c.DisableGates.On() && (c.Spec != "" || c.AllowedSubagents != "")
+}
+
+// StateDir returns the state directory, cleaned, and whether it can be one: it must be an absolute path, since the
+// hook's and the loop's working directories differ.
+func (c Config) StateDir() (dir string, ok bool) {
+	if !filepath.IsAbs(c.DataDir) {
+		return "", false
+	}
+	return filepath.Clean(c.DataDir), true
+}
+
+// LedgerPath returns the ledger file: CAPGATE_LEDGER, or ledger.db in the state directory. Like the state directory it
+// must be an absolute path.
+func (c Config) LedgerPath() (string, error) {
+	switch {
+	case c.Ledger == "":
+		return filepath.Join(c.DataDir, "ledger.db"), nil
+	case strings.Contains(c.Ledger, "://"):
+		return "", fmt.Errorf("CAPGATE_LEDGER is %q, and this build keeps ledgers in files only: name an absolute path", c.Ledger)
+	case !filepath.IsAbs(c.Ledger):
+		return "", fmt.Errorf("CAPGATE_LEDGER is the relative path %q: the hook and the loop run in different directories, name an absolute one", c.Ledger)
+	}
+	return filepath.Clean(c.Ledger), nil
+}
+
+// Caps reports whether the tool is one of the capped ones. Names are compared exactly.
+func (c Config) Caps(tool string) bool {
+	names := c.CapTools.Names()
+	if len(names) == 0 {
+		names = DefaultCapTools
+	}
+	for _, name := range names {
+		if name == tool {
+			return true
+		}
+	}
+	return false
+}
+
+// Switch is on when its value is exactly "1"; anything else is off.
+type Switch string
+
+// On reports whether the switch is on.
+func (s Switch) On() bool { return s == "1" }
+
+// Suspect reports whether the value looks as if its author meant "on" or mistyped: set, but neither 1 nor an
+// ordinary way to say off.
+func (s Switch) Suspect() bool { return s != "" && s != "0" && s != "1" }
+
+// Millis is a positive number of milliseconds in decimal digits, with or without a fraction.
+type Millis string
+
+// Duration returns the number as a duration, or otherwise where the text is not such a number. Numbers beyond what a
+// Duration holds are cut to its maximum, about 292 years.
+func (m Millis) Duration(otherwise time.Duration) time.Duration {
+	for _, c := range m {
+		if c != '.' && (c < '0' || c > '9') {
+			return otherwise
+		}
+	}
+	n, err := strconv.ParseFloat(string(m), 64)
+	if n == 0 || err != nil && !math.IsInf(n, 1) {
+		return otherwise
+	}
+	if n >= float64(math.MaxInt64/time.Millisecond) {
+		return math.MaxInt64
+	}
+	return max(time.Duration(n*float64(time.Millisecond)), 1)
+}
+
+// List is a comma-separated list of names.
+type List string
+
+// Names returns the names, white space around them trimmed, empty ones left out.
+func (l List) Names() []string {
+	var names []string
+	for name := range strings.SplitSeq(string(l), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

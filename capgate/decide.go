@@ -1,0 +1,129 @@
+package capgate
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/capgate/capgate/gates"
+)
+
+// MaxReason bounds a reason, its id included, in bytes. The clients hand reasons to a model, which pays for them.
+const MaxReason = 2000
+
+// Decide judges the cap: the first row that holds. It must be given the facts of the stage that the row needs; when
+// they are not known yet, it returns done false and the stage to read next.
+func (rows Rows) Decide(f Facts) (row Row, need Stage, done bool) {
+	for _, row := range rows {
+		if row.Needs > f.Known && !f.settledWithout(row.Needs) {
+			return Row{}, f.Known + 1, false
+		}
+		if row.holds(&f) {
+			return row, f.Known, true
+		}
+	}
+	// Only a table without its last row gets here; a budget control that cannot tell must not grant.
+	return Row{Code: CodeLedgerUnreadable, Outcome: gates.Deny, reason: func(*Facts) string {
+		return cannotCount("no rule of the decision table holds", "This is a fault of capgate")
+	}}, f.Known, true
+}
+
+// settledWithout reports that the stage need not be read: without a state directory there is no marker to read, and
+// that alone decides.
+func (f *Facts) settledWithout(stage Stage) bool {
+	if stage != StageMarker || f.Known < StagePayload {
+		return false
+	}
+	_, ok := f.Config.StateDir()
+	return !ok
+}
+
+// Overdue fills in that the stage after the known one could not be read before the deadline, which the table judges
+// as "cannot count".
+func (f Facts) Overdue() Facts {
+	awaited := f.Known + 1
+	if f.Known >= StageLedger {
+		awaited = StageLedger
+	}
+	f.Known = StageLedger
+	f.LedgerErr = fmt.Errorf("the %s was %w of %v", awaited, ErrOverdue, f.Deadline())
+	if awaited <= StageMarker {
+		f.MarkerErr = f.LedgerErr
+	}
+	if awaited <= StagePayload {
+		f.PayloadErr = f.LedgerErr
+	}
+	return f
+}
+
+// Verdict returns the row's answer to the call, without an id.
+func (r Row) Verdict(f Facts) gates.Verdict {
+	v := gates.Verdict{Outcome: r.Outcome, Code: r.Code}
+	if r.reason != nil {
+		v.Reason = "capgate: " + r.reason(&f)
+	}
+	return v
+}
+
+// Combine joins the verdicts of several gates on one call into one: the strongest outcome wins, among equals the one
+// that comes first, and a rewrite rides along with an ask.
+func Combine(verdicts ...gates.Verdict) gates.Verdict {
+	var all gates.Verdict
+	var rewritten []byte
+	for _, v := range verdicts {
+		if v.Outcome > all.Outcome || all.Code == "" {
+			all = v
+		}
+		if v.Input != nil && rewritten == nil {
+			rewritten = v.Input
+		}
+	}
+	all.Input = nil
+	if all.Outcome == gates.Rewrite || all.Outcome == gates.Ask {
+		all.Input = rewritten
+	}
+	return all
+}
+
+// WithID returns the reason as the client shows it: on one line, the id that `capgate explain` opens at its end, and
+// never over [MaxReason] bytes. Control characters in it come from files that anybody may write: they are shown, not
+// obeyed.
+func WithID(reason, id string) string {
+	tail := " [capgate " + id + "]"
+	return cut(Visible(reason), MaxReason-len(tail)) + tail
+}
+
+// Visible returns text with control characters and invisible ones (bidi controls, zero width) written as Go escapes.
+func Visible(text string) string {
+	if strings.IndexFunc(text, hidden) < 0 && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			q := fmt.Sprintf("%+q", r)
+			b.WriteString(q[1 : len(q)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+}
+
+// cut shortens text to at most limit bytes, at a rune's boundary, and marks that it did.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const mark = "…"
+	limit -= len(mark)
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + mark
+}

@@ -1,0 +1,262 @@
+// Package decisionlog keeps the verdicts that were not a plain pass, one JSON object a line, in decisions.jsonl in the
+// state directory: `capgate log` shows them, `capgate explain ID` explains one.
+//
+// A line is appended with a single write of at most [MaxLine] bytes to a file opened with O_APPEND, so that lines of
+// parallel processes never mix. At [MaxFile] bytes the file becomes decisions.jsonl.1, and that one .2; what was .2
+// is dropped. Files are 0600. Prompts, commands and file contents are never logged. The log is best effort: it is not
+// flushed, and a failure to write it never changes a verdict.
+package decisionlog
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FileName is the log's name in the state directory.
+const FileName = "decisions.jsonl"
+
+// Bounds of the log, in bytes.
+const (
+	MaxLine = 4096     // one line with its line break
+	MaxFile = 10 << 20 // size at which the file is rotated
+)
+
+// maxField bounds a field that the client or a marker sets, in bytes, so that a line keeps room for the others.
+const maxField = 256
+
+// ErrNotFound says that no kept line has the id.
+var ErrNotFound = errors.New("no such decision in the log")
+
+// Record is one line.
+type Record struct {
+	ID        string    `json:"id"` // ULID
+	At        time.Time `json:"at"`
+	Client    string    `json:"client"` // "claude" or "omp"
+	Code      string    `json:"code"`
+	Outcome   string    `json:"outcome"` // "pass", "rewrite", "ask" or "deny"
+	Session   string    `json:"session"`
+	Run       string    `json:"run,omitempty"`
+	Tool      string    `json:"tool"`
+	AgentID   string    `json:"agent_id,omitempty"`
+	AgentType string    `json:"agent_type,omitempty"`
+	ToolUseID string    `json:"tool_use_id,omitempty"`
+	Used      *int64    `json:"used,omitempty"`  // nil where the ledger was not read
+	Limit     *int64    `json:"limit,omitempty"` // nil where the ledger was not read
+	Reason    string    `json:"reason,omitempty"`
+}
+
+// line returns the record as it is written. Fields too long for a line are cut.
+func (r Record) line() ([]byte, error) {
+	for _, field := range []*string{&r.Session, &r.Run, &r.Tool, &r.AgentID, &r.AgentType, &r.ToolUseID} {
+		*field = clip(*field, maxField)
+	}
+	for {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode decision %s: %w", r.ID, err)
+		}
+		over := len(line) + 1 - MaxLine
+		if over <= 0 {
+			return append(line, '\n'), nil
+		}
+		// A character can take six bytes as an escape; cutting as many characters as there are bytes too many
+		// ends within a few rounds, at an empty reason at the latest.
+		if r.Reason == "" {
+			r.Session, r.Run, r.Tool, r.AgentID, r.AgentType, r.ToolUseID = "", "", "", "", "", ""
+			continue
+		}
+		r.Reason = clip(r.Reason, max(len(r.Reason)-max(over/6, 1), 0))
+	}
+}
+
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+// Append writes the record to the log of the state directory, which must exist.
+func Append(state string, r Record) error {
+	line, err := r.line()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(state, FileName)
+	f, err := openAppend(path)
+	if err != nil {
+		return fmt.Errorf("open decision log %s: %w", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.Size() >= MaxFile {
+		if next, err := rotate(f, info, path); err == nil {
+			defer func() { _ = next.Close() }()
+			f = next
+		}
+	}
+	if _, err := f.Write(line); err != nil {
+		return fmt.Errorf("write decision log %s: %w", path, err)
+	}
+	return nil
+}
+
+// rotate moves the full log out of the way and opens a new one. Of several processes that find it full, one rotates:
+// the lock is on the full file, and who gets it late sees that the path names another file by then.
+func rotate(full *os.File, info fs.FileInfo, path string) (*os.File, error) {
+	unlock, err := tryLock(full)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if now, err := os.Stat(path); err == nil && os.SameFile(info, now) {
+		if err := os.Rename(path+".1", path+".2"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return openAppend(path)
+}
+
+// Last returns the newest n records, oldest first; all of them when n is 0 or less. Lines that are not records are
+// left out. A log that does not exist is empty.
+func Last(state string, n int) ([]Record, error) {
+	var records []Record
+	path := filepath.Join(state, FileName)
+	for _, name := range []string{path, path + ".1", path + ".2"} {
+		older, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		records = append(older, records...)
+		if n > 0 && len(records) >= n {
+			return records[len(records)-n:], nil
+		}
+	}
+	return records, nil
+}
+
+// Find returns the record with the id, or ErrNotFound.
+func Find(state, id string) (Record, error) {
+	records, err := Last(state, 0)
+	if err != nil {
+		return Record{}, err
+	}
+	for _, r := range slices.Backward(records) {
+		if strings.EqualFold(r.ID, id) {
+			return r, nil
+		}
+	}
+	return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+}
+
+func readFile(path string) ([]Record, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read decision log: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	var records []Record
+	lines := bufio.NewReader(f)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if r, ok := parse(line); ok {
+			records = append(records, r)
+		}
+		if errors.Is(err, io.EOF) {
+			return records, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read decision log: %w", err)
+		}
+	}
+}
+
+func parse(line []byte) (r Record, ok bool) {
+	line = bytes.TrimSpace(line)
+	return r, len(line) > 0 && json.Unmarshal(line, &r) == nil && r.ID != ""
+}
+
+// Follow calls fn for each record that is appended from now on, until ctx ends or fn returns an error. It looks
+// every 200 ms and goes on across rotations.
+func Follow(ctx context.Context, state string, fn func(Record) error) error {
+	path := filepath.Join(state, FileName)
+	var f *os.File
+	defer func() {
+		if f != nil {
+			_ = f.Close()
+		}
+	}()
+	if first, err := os.Open(path); err == nil {
+		if _, err := first.Seek(0, io.SeekEnd); err != nil {
+			_ = first.Close()
+			return fmt.Errorf("read decision log: %w", err)
+		}
+		f = first
+	}
+	var pending []byte
+	for {
+		if f != nil {
+			chunk, err := io.ReadAll(f)
+			if err != nil {
+				return fmt.Errorf("read decision log: %w", err)
+			}
+			pending = append(pending, chunk...)
+			for {
+				line, rest, whole := bytes.Cut(pending, []byte("\n"))
+				if !whole {
+					break
+				}
+				pending = rest
+				if r, ok := parse(line); ok {
+					if err := fn(r); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if moved(f, path) {
+			if f != nil {
+				_ = f.Close()
+			}
+			f, pending = nil, nil
+			if next, err := os.Open(path); err == nil {
+				f = next
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// moved reports whether path names another file than f, or f is not open yet.
+func moved(f *os.File, path string) bool {
+	if f == nil {
+		return true
+	}
+	open, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	now, err := os.Stat(path)
+	return err == nil && !os.SameFile(open, now)
+}

@@ -1,0 +1,60 @@
+// Package capgate decides whether a tool call of a coding agent may go on. The decision is a pure function of
+// [Facts]; package hook gathers them and carries the verdict out.
+//
+// [Table] is the cap's decision table, as data that the decision, the reference (docs/reference/decisions.md) and the
+// tests share. Its split into fail-open and fail-closed rows is deliberate: what is no evidence of a loop's turn
+// passes, and what is inside a scope but cannot be counted is denied.
+package capgate
+
+import (
+	"errors"
+	"time"
+
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+// Stage says how much of the outside world has been read. Facts of later stages are unknown, not absent.
+type Stage uint8
+
+// The stages, in the order in which they are read: each costs more than the one before it.
+const (
+	StageConfig  Stage = iota // the environment only
+	StagePayload              // the call
+	StageMarker               // the session's marker
+	StageLedger               // the run's budget
+)
+
+// String names what has been read.
+func (s Stage) String() string {
+	return [...]string{"environment", "payload", "marker", "ledger"}[s]
+}
+
+// ErrOverdue stands for a read that did not end before the deadline.
+var ErrOverdue = errors.New("not done before the deadline")
+
+// Facts is all that a verdict depends on.
+type Facts struct {
+	Config Config
+	Now    time.Time
+	Known  Stage // the latest stage whose facts are filled in
+
+	// StagePayload
+	Call       gates.Call
+	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
+
+	// StageMarker
+	Marker    scope.Marker
+	MarkerErr error // as [scope.Read] returns it, or ErrOverdue
+
+	// StageLedger
+	Budget    ledger.Budget
+	LedgerErr error // as [ledger.Ledger] returns it, or ErrOverdue
+}
+
+// TTL returns how long a marker holds.
+func (f Facts) TTL() time.Duration { return f.Config.ScopeTTL.Duration(DefaultScopeTTL) }
+
+// Deadline returns how long the whole verdict may take, from the start of the process.
+func (f Facts) Deadline() time.Duration { return f.Config.Deadline.Duration(DefaultDeadline) }

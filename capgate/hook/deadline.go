@@ -1,0 +1,95 @@
+package hook
+
+import (
+	"io"
+	"time"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/claude"
+)
+
+// grace is what is kept of the deadline for saying the answer: a fortieth of it, at most 25 ms. Waits for locks end
+// two of it before the deadline, so that their own error is told; the watchdog strikes one before it.
+func grace(f capgate.Facts) time.Duration {
+	return min(f.Deadline()/40, 25*time.Millisecond)
+}
+
+func (r *run) watchdogIn() time.Duration {
+	return r.facts.Deadline() - grace(r.facts) - time.Since(r.Start)
+}
+
+// overdue answers in the place of a goroutine that is stuck, and ends the process.
+func (r *run) overdue() {
+	r.mu.Lock()
+	late := decision{facts: r.facts}
+	switch {
+	case r.decided != nil: // only the log or the client's pipe is slow
+		late = *r.decided
+		late.id = ""
+	case !r.event.Blocking(), r.facts.Known == capgate.StageConfig && !firstWords(r.payload).Blocking():
+		// It is no tool call, as far as one can tell.
+	default:
+		late.facts = r.facts.Overdue()
+		row, _, _ := capgate.Table.Decide(late.facts)
+		late.verdict = row.Verdict(late.facts)
+		late = identified(late)
+	}
+	silent := r.claimed
+	r.claimed = true
+	r.mu.Unlock()
+
+	said := make(chan struct{})
+	go func() {
+		if !silent {
+			r.say(late)
+		}
+		close(said)
+		r.log(late)
+		r.Exit(claude.Encode(late.verdict).Exit)
+	}()
+	select {
+	case <-said:
+	case <-time.After(grace(late.facts)):
+	}
+	time.Sleep(grace(late.facts))
+	r.Exit(claude.Encode(late.verdict).Exit)
+}
+
+// firstWords decodes what has come of a payload that is not whole.
+func firstWords(payload []byte) claude.Event {
+	event, _ := claude.Decode(payload[:min(len(payload), firstRead)])
+	return event
+}
+
+// firstRead is the size of the first read from stdin, in bytes: most payloads fit, and the pages are not touched
+// twice.
+const firstRead = 32 << 10
+
+// maxPayload bounds what is read from stdin, in bytes. A longer payload is not read to its end, which is the deadline's
+// case: what cannot be read cannot be counted.
+const maxPayload = 1 << 30
+
+// readStdin reads stdin to its end and keeps what has come where the watchdog can see it.
+func (r *run) readStdin() ([]byte, error) {
+	buf := make([]byte, firstRead)
+	n := 0
+	for {
+		if n == len(buf) {
+			if n >= maxPayload {
+				return nil, capgate.ErrOverdue
+			}
+			buf = append(buf, make([]byte, 3*len(buf))...)
+		}
+		m, err := r.Stdin.Read(buf[n:])
+		n += m
+		r.mu.Lock()
+		r.payload = buf[:n]
+		r.mu.Unlock()
+		if err == io.EOF {
+			return buf[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,225 @@
+// Package hook runs one hook process from stdin to exit: it reads the call, gathers the facts that the verdict needs
+// and no more, and carries the verdict out. All I/O of the hook is here, all decisions are in package capgate.
+//
+// One deadline, counted from the start of the process, holds whatever blocks: stdin, locks, the disk, and the reader
+// of our answer. What is not known by then cannot be counted, and the table says what becomes of that. A panic is
+// recovered and denies. Nothing but one JSON object is ever written to stdout.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/claude"
+	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+// CodePanic is the code of a deny whose reason is a fault of our own.
+const CodePanic = "panic"
+
+// Process is the outside world of one hook run.
+type Process struct {
+	Start  time.Time // of the process
+	Lookup capgate.Lookup
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Exit ends the process at once, even while another goroutine is stuck in a system call.
+	Exit func(status int)
+}
+
+// Run judges the call on stdin and ends the process through Exit. It does not return unless Exit does.
+func (p Process) Run() {
+	r := &run{Process: p}
+	r.facts.Config = capgate.LoadConfig(p.Lookup)
+	r.facts.Now = p.Start
+	if _, _, settled := capgate.Table.Decide(r.facts); settled {
+		p.Exit(claude.ExitPass) // off, before anything is read
+		return
+	}
+	timer := time.AfterFunc(r.watchdogIn(), r.overdue)
+	defer timer.Stop()
+	defer func() {
+		if fault := recover(); fault != nil {
+			r.finish(r.denyFault(fault))
+		}
+	}()
+	r.finish(r.judge())
+}
+
+// run is the state that the judging goroutine shares with the watchdog.
+type run struct {
+	Process
+
+	mu      sync.Mutex
+	facts   capgate.Facts
+	payload []byte
+	event   claude.Event
+	decided *decision // what the answer will be, once it is known
+	claimed bool      // somebody is answering
+}
+
+// decision is a verdict with what the log says of it.
+type decision struct {
+	verdict gates.Verdict
+	facts   capgate.Facts
+	id      string // "" for a plain pass, which is not logged
+}
+
+// judge gathers facts until the table decides. Each stage's facts are published before the next is begun, so that the
+// watchdog always knows what is being awaited.
+func (r *run) judge() decision {
+	payload, err := r.readStdin()
+	facts := r.facts
+	if errors.Is(err, capgate.ErrOverdue) {
+		facts = facts.Overdue()
+		row, _, _ := capgate.Table.Decide(facts)
+		return r.decide(row, facts)
+	}
+	facts.Known = capgate.StagePayload
+	event := claude.Event{}
+	if facts.PayloadErr = err; err == nil {
+		event, facts.PayloadErr = claude.Decode(payload)
+	}
+	facts.Call = event.Call
+	facts.Call.Attended = claude.Presence(r.Lookup)
+	r.publish(facts, event)
+	if !event.Blocking() {
+		return decision{facts: facts}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), r.Start.Add(facts.Deadline()-2*grace(facts)))
+	defer cancel()
+	for {
+		row, need, done := capgate.Table.Decide(facts)
+		if done {
+			return r.decide(row, facts)
+		}
+		facts = Gather(ctx, facts, need)
+		r.publish(facts, event)
+	}
+}
+
+// Gather reads the facts of one stage, of which the stages before it are known. ctx bounds waiting for locks.
+func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.Facts {
+	f.Known = stage
+	switch stage {
+	case capgate.StageMarker:
+		state, _ := f.Config.StateDir()
+		f.Marker, f.MarkerErr = scope.Read(state, f.Call.Session)
+	case capgate.StageLedger:
+		var path string
+		if path, f.LedgerErr = f.Config.LedgerPath(); f.LedgerErr == nil {
+			f.Budget, f.LedgerErr = ledger.NewFile(path, ledger.Options{}).
+				Budget(ctx, f.Marker.Run, (*ledger.Anchor)(f.Marker.Anchor))
+		}
+	}
+	return f
+}
+
+func (r *run) publish(f capgate.Facts, e claude.Event) {
+	r.mu.Lock()
+	r.facts, r.event = f, e
+	r.mu.Unlock()
+}
+
+// decide completes the verdict with its id and does what the row asks for besides it.
+func (r *run) decide(row capgate.Row, f capgate.Facts) decision {
+	d := decision{verdict: row.Verdict(f), facts: f}
+	if row.Code == capgate.CodeMarkerExpired {
+		state, _ := f.Config.StateDir()
+		if removed, err := scope.Remove(state, f.Marker); err == nil && removed {
+			d.id = decisionlog.NewID(f.Now)
+			d.verdict.Reason = fmt.Sprintf("marker of run %s is %v old, TTL %v: removed", f.Marker.Run, f.Marker.Age(f.Now).Round(time.Second), f.TTL())
+		}
+	}
+	return identified(d)
+}
+
+// identified gives every decision that is not a plain pass the id under which it is logged and explained.
+func identified(d decision) decision {
+	if d.verdict.Outcome != gates.Pass {
+		d.id = decisionlog.NewID(d.facts.Now)
+	}
+	if d.verdict.Outcome == gates.Deny {
+		d.verdict.Reason = capgate.WithID(d.verdict.Reason, d.id)
+	}
+	return d
+}
+
+func (r *run) denyFault(fault any) decision {
+	r.mu.Lock()
+	f, event := r.facts, r.event
+	r.mu.Unlock()
+	if !event.Blocking() {
+		return decision{facts: f}
+	}
+	return identified(decision{facts: f, verdict: gates.Verdict{
+		Outcome: gates.Deny,
+		Code:    CodePanic,
+		Reason:  fmt.Sprintf("capgate: internal fault (%v), so the call cannot be judged. Do not retry. Report it and go on without this tool.", fault),
+	}})
+}
+
+// finish logs and answers, unless the watchdog has begun to: then it waits for the end of the process.
+func (r *run) finish(d decision) {
+	r.mu.Lock()
+	if r.claimed {
+		r.mu.Unlock()
+		select {}
+	}
+	r.decided = &d
+	r.mu.Unlock()
+
+	r.log(d)
+
+	r.mu.Lock()
+	if r.claimed {
+		r.mu.Unlock()
+		select {}
+	}
+	r.claimed = true
+	r.mu.Unlock()
+	r.Exit(r.say(d))
+}
+
+// say writes the answer and returns the exit status. What cannot be written changes no verdict.
+func (r *run) say(d decision) int {
+	a := claude.Encode(d.verdict)
+	if len(a.Stdout) > 0 {
+		_, _ = r.Stdout.Write(a.Stdout)
+	}
+	if len(a.Stderr) > 0 {
+		_, _ = r.Stderr.Write(a.Stderr)
+	}
+	return a.Exit
+}
+
+// log appends the decision to the log, best effort.
+func (r *run) log(d decision) {
+	state, ok := d.facts.Config.StateDir()
+	if d.id == "" || !ok {
+		return
+	}
+	_ = decisionlog.Append(state, d.record())
+}
+
+func (d decision) record() decisionlog.Record {
+	rec := decisionlog.Record{
+		ID: d.id, At: d.facts.Now.UTC(), Client: "claude",
+		Code: d.verdict.Code, Outcome: d.verdict.Outcome.String(), Reason: d.verdict.Reason,
+		Session: d.facts.Call.Session, Run: d.facts.Marker.Run, Tool: d.facts.Call.Tool,
+		AgentID: d.facts.Call.AgentID, AgentType: d.facts.Call.AgentType, ToolUseID: d.facts.Call.UseID,
+	}
+	if d.facts.Known == capgate.StageLedger && d.facts.LedgerErr == nil {
+		rec.Used, rec.Limit = &d.facts.Budget.Used, &d.facts.Budget.Limit
+	}
+	return rec
+}

@@ -1,0 +1,91 @@
+package capgate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the reference instead of comparing it")
+
+// The reference is made from the code, so that it cannot say anything else.
+func TestReferenceIsCurrent(t *testing.T) {
+	for name, text := range map[string]string{
+		"decisions.md":   decisionsReference(),
+		"environment.md": environmentReference(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("..", "docs", "reference", name)
+			if *update {
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+			}
+			have, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, text, string(have), "stale: run make update")
+		})
+	}
+}
+
+func decisionsReference() string {
+	var b strings.Builder
+	b.WriteString(`# The cap's decision table
+
+Made by ` + "`make update`" + ` from ` + "`capgate.Table`" + `; a test fails when it is stale. The first row that holds wins. Codes are stable: they
+appear in the decision log, in ` + "`capgate explain`" + ` and in tests.
+
+A pass is silence and exit status 0. A deny is exit status 2 with the reason on standard error and nothing on standard
+output.
+
+| # | code | condition | verdict | why | what would change it | read by then |
+| --- | --- | --- | --- | --- | --- | --- |
+`)
+	for i, r := range Table {
+		verdict := r.Outcome.String()
+		if verdict == "deny" {
+			verdict = "**deny**"
+		}
+		fmt.Fprintf(&b, "| %d | `%s` | %s | %s | %s | %s | %s |\n", i+1, r.Code, r.Condition, verdict, r.Why, r.Change, r.Needs)
+	}
+	b.WriteString(`
+The last column is the cheapest stage at which the row can be judged: nothing beyond it is read for a row that holds. A
+call outside any scope never opens the ledger.
+
+The deadline (` + "`CAPGATE_DEADLINE_MS`" + `) counts from the start of the process, over standard input, locks and disk. When it
+passes before a row is reached, the verdict is ` + "`ledger-unreadable`" + `, unless row 1 or 2 holds.
+
+One code stands outside the table: ` + "`panic`" + `, a fault of capgate itself, which denies.
+`)
+	return b.String()
+}
+
+func environmentReference() string {
+	var b strings.Builder
+	b.WriteString(`# Environment
+
+Made by ` + "`make update`" + ` from ` + "`capgate.Config`" + `; a test fails when it is stale. ` + "`capgate help environment`" + ` prints the same with the
+values of the shell it runs in.
+
+A switch is on when its value is exactly ` + "`1`" + `; anything else is off. The second name is read where the first is unset or
+empty. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" + ` at the limit) has none.
+
+| variable | also read as | meaning |
+| --- | --- | --- |
+`)
+	for _, v := range Variables(lookupIn(nil)) {
+		also := ""
+		if v.Also != "" {
+			also = "`" + v.Also + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, also, v.Meaning)
+	}
+	b.WriteString(`
+Variables of the client that are read, too: ` + "`CLAUDE_CODE_SESSION_ID`" + ` (default of ` + "`--session`" + `) and
+` + "`CLAUDE_CODE_SESSION_ATTENDED`" + ` (whether somebody can answer a question; a hint).
+`)
+	return b.String()
+}

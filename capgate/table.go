@@ -1,0 +1,175 @@
+package capgate
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+// Codes of the cap's table. They are stable: logs, documents and tests name them.
+const (
+	CodeKillSwitch       = "kill-switch"
+	CodeNotEnabled       = "not-enabled"
+	CodeUnparsable       = "unparsable"
+	CodeToolNotCapped    = "tool-not-capped"
+	CodeNoSession        = "no-session"
+	CodeNoStateDir       = "no-state-dir"
+	CodeNoMarker         = "no-marker"
+	CodeMarkerExpired    = "marker-expired"
+	CodeMarkerUnreadable = "marker-unreadable"
+	CodeLedgerUnreadable = "ledger-unreadable"
+	CodeRunUnknown       = "run-unknown"
+	CodeBudgetSpent      = "budget-spent"
+	CodeWithinBudget     = "within-budget"
+)
+
+// Row is one line of the cap's decision table: the first row that holds wins.
+type Row struct {
+	Code      string
+	Outcome   gates.Outcome // Pass or Deny
+	Condition string        // in words, for the reference
+	Why       string        // why it is that way round
+	Change    string        // what would change the verdict
+	Needs     Stage         // what must have been read before the row can be judged
+
+	holds  func(*Facts) bool
+	reason func(*Facts) string // what happened and what to do, for a deny
+}
+
+// Rows is a decision table.
+type Rows []Row
+
+// Table is the cap's decision table. Its last row always holds.
+var Table = Rows{
+	{
+		Code: CodeKillSwitch, Outcome: gates.Pass,
+		Condition: "kill switch on (`CAPGATE_DISABLE` or `CAPGATE_DISABLE_CAP` is `1`)",
+		Why:       "the operator's way out",
+		Change:    "unset CAPGATE_DISABLE and CAPGATE_DISABLE_CAP (or VOYAGE_DISABLE_CAP_HOOK)",
+		holds:     func(f *Facts) bool { return f.Config.CapOff() },
+	},
+	{
+		Code: CodeNotEnabled, Outcome: gates.Pass,
+		Condition: "not enabled (`CAPGATE_ENABLED` is not `1`)",
+		Why:       "default off: no loop runs",
+		Change:    "set CAPGATE_ENABLED=1 in the client's environment",
+		holds:     func(f *Facts) bool { return !f.Config.Enabled.On() },
+	},
+	{
+		Code: CodeUnparsable, Outcome: gates.Pass, Needs: StagePayload,
+		Condition: "stdin empty or unparsable",
+		Why:       "not evidence of a loop turn",
+		Change:    "send one JSON object on stdin",
+		holds:     func(f *Facts) bool { return f.PayloadErr != nil && !errors.Is(f.PayloadErr, ErrOverdue) },
+	},
+	{
+		Code: CodeToolNotCapped, Outcome: gates.Pass, Needs: StagePayload,
+		Condition: "tool is not capped (`CAPGATE_CAP_TOOLS`, default WebSearch, WebFetch, Agent, Task, Workflow)",
+		Why:       "Read, Write, Edit stay open to write up the result",
+		Change:    "name the tool in CAPGATE_CAP_TOOLS",
+		holds:     func(f *Facts) bool { return f.PayloadErr == nil && !f.Config.Caps(f.Call.Tool) },
+	},
+	{
+		Code: CodeNoSession, Outcome: gates.Pass, Needs: StagePayload,
+		Condition: "no session id, or one that no marker can have",
+		Why:       "as `unparsable`",
+		Change:    "send a session_id of 1 to 128 characters out of A-Z a-z 0-9 . _ -, not starting with a dot",
+		holds:     func(f *Facts) bool { return f.PayloadErr == nil && !scope.ValidSession(f.Call.Session) },
+	},
+	{
+		Code: CodeNoStateDir, Outcome: gates.Deny, Needs: StageMarker,
+		Condition: "no state directory (`CAPGATE_DATA_DIR` unset, not an absolute path, not a directory, or not searchable)",
+		Why:       "a budget control that cannot count must not grant",
+		Change:    "set CAPGATE_DATA_DIR to an absolute directory that the hook's user can read",
+		holds: func(f *Facts) bool {
+			_, ok := f.Config.StateDir()
+			return f.PayloadErr == nil && (!ok || errors.Is(f.MarkerErr, scope.ErrState))
+		},
+		reason: func(f *Facts) string {
+			return cannotCount(noStateDir(f), "This holds until an operator mends CAPGATE_DATA_DIR")
+		},
+	},
+	{
+		Code: CodeNoMarker, Outcome: gates.Pass, Needs: StageMarker,
+		Condition: "no marker for this session",
+		Why:       "never deny a session for another's spending",
+		Change:    "arm the session: capgate scope open --session ID --run RUN --max-conv-turns N --max-dimensions N",
+		holds:     func(f *Facts) bool { return errors.Is(f.MarkerErr, scope.ErrNone) },
+	},
+	{
+		Code: CodeMarkerExpired, Outcome: gates.Pass, Needs: StageMarker,
+		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`); the marker is removed",
+		Why:       "a crashed run must not deny for ever",
+		Change:    "arm the session again with capgate scope open, or raise CAPGATE_SCOPE_TTL_MS before the marker ages",
+		holds: func(f *Facts) bool {
+			// Without any time there is no age: such a marker is unreadable, not expired.
+			return !f.Marker.ModTime.IsZero() && f.Marker.Expired(f.Now, f.TTL())
+		},
+	},
+	{
+		Code: CodeMarkerUnreadable, Outcome: gates.Deny, Needs: StageMarker,
+		Condition: "marker there and fresh, but unreadable",
+		Why:       "in scope, cannot count",
+		Change:    "arm the session again with capgate scope open, or disarm it with capgate scope close",
+		holds:     func(f *Facts) bool { return f.MarkerErr != nil && !errors.Is(f.MarkerErr, ErrOverdue) },
+		reason: func(f *Facts) string {
+			return cannotCount(f.MarkerErr.Error(), "This holds until the session is armed anew or closed with `capgate scope close`")
+		},
+	},
+	{
+		Code: CodeLedgerUnreadable, Outcome: gates.Deny, Needs: StageLedger,
+		Condition: "ledger missing, locked past the deadline, damaged, of a newer schema, or without the entry the marker is anchored to; also whenever the deadline passes first",
+		Why:       "as `no-state-dir`",
+		Change:    "run capgate ledger verify, put the ledger back or mend what it names, then arm the session again",
+		holds:     func(f *Facts) bool { return f.LedgerErr != nil && !errors.Is(f.LedgerErr, ledger.ErrRunUnknown) },
+		reason: func(f *Facts) string {
+			return cannotCount(f.LedgerErr.Error(), "This holds until an operator has looked at it (`capgate doctor`, `capgate ledger verify`)")
+		},
+	},
+	{
+		Code: CodeRunUnknown, Outcome: gates.Deny, Needs: StageLedger,
+		Condition: "the marker's run is not in the ledger",
+		Why:       "as `no-state-dir`",
+		Change:    "open the run with the command that arms the session: capgate scope open",
+		holds:     func(f *Facts) bool { return f.LedgerErr != nil },
+		reason: func(f *Facts) string {
+			return cannotCount(fmt.Sprintf("run %s is not in the ledger", f.Marker.Run), "This holds until the run is opened (`capgate scope open`) or the session is closed (`capgate scope close`)")
+		},
+	},
+	{
+		Code: CodeBudgetSpent, Outcome: gates.Deny, Needs: StageLedger,
+		Condition: "used ≥ limit",
+		Why:       "the bound",
+		Change:    "grant turns with capgate run grant RUN --turns N --reason TEXT, or end the scope with capgate scope close",
+		holds:     func(f *Facts) bool { return f.Budget.Used >= f.Budget.Limit },
+		reason: func(f *Facts) string {
+			return fmt.Sprintf("turn budget spent (%d of %d, run %s). This is final for this run: do not retry. Write up what you have.",
+				f.Budget.Used, f.Budget.Limit, f.Marker.Run)
+		},
+	},
+	{
+		Code: CodeWithinBudget, Outcome: gates.Pass, Needs: StageLedger,
+		Condition: "otherwise",
+		Why:       "the run has turns left",
+		Change:    "nothing has to: the call passes until the run's turns are recorded up to its limit",
+		holds:     func(*Facts) bool { return true },
+	},
+}
+
+func noStateDir(f *Facts) string {
+	switch _, ok := f.Config.StateDir(); {
+	case f.Config.DataDir == "":
+		return "no state directory is set (CAPGATE_DATA_DIR)"
+	case !ok:
+		return fmt.Sprintf("CAPGATE_DATA_DIR is not an absolute path (%s)", filepath.Clean(f.Config.DataDir))
+	}
+	return f.MarkerErr.Error()
+}
+
+func cannotCount(cause, until string) string {
+	return fmt.Sprintf("turns cannot be counted: %s. %s: do not retry. Write up what you have and tell the user.", cause, until)
+}
