@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/capgate"
+)
+
+// bench runs command lines in this process, on a state directory and a clock of its own.
+type bench struct {
+	t   *testing.T
+	env map[string]string
+	now time.Time
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return &bench{
+		t:   t,
+		env: map[string]string{"CAPGATE_DATA_DIR": t.TempDir(), "CLAUDE_CODE_SESSION_ID": "S"},
+		now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC),
+	}
+}
+
+func (b *bench) lookup(name string) (string, bool) {
+	v, ok := b.env[name]
+	return v, ok
+}
+
+func (b *bench) outside(stdout, stderr io.Writer, args ...string) Outside {
+	return Outside{
+		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Lookup: b.lookup,
+		Config: func() (capgate.Config, error) { return capgate.LoadConfig(b.lookup), nil },
+		Now:    func() time.Time { return b.now },
+	}
+}
+
+// root returns the commands, to be looked at.
+func (b *bench) root() *cobra.Command {
+	return newRootCmd(&app{Outside: b.outside(io.Discard, io.Discard), out: bufio.NewWriter(io.Discard)})
+}
+
+func (b *bench) run(args ...string) (stdout, stderr string, status int) {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	status = Main(b.outside(&out, &errs, args...))
+	return out.String(), errs.String(), status
+}
+
+// done runs a command line that must be done, and returns what it printed.
+func (b *bench) done(args ...string) string {
+	b.t.Helper()
+	out, errs, status := b.run(args...)
+	require.Equal(b.t, StatusDone, status, errs)
+	require.Empty(b.t, errs)
+	return out
+}
+
+func TestStatus(t *testing.T) {
+	b := newBench(t)
+	_, _, status := b.run("run", "open", "R", "--max-conv-turns", "1", "--max-dimensions", "1")
+	assert.Equal(t, 0, status, "done")
+	_, _, status = b.run("turn", "--run", "unknown")
+	assert.Equal(t, 1, status, "error")
+	_, _, status = b.run("turn", "--bogus")
+	assert.Equal(t, 1, status, "usage")
+	b.done("turn", "--run", "R")
+	_, _, status = b.run("turn", "--run", "R")
+	assert.Equal(t, 2, status, "refused by the cap")
+}
+
+func TestTimesArePassedIn(t *testing.T) {
+	b := newBench(t)
+	b.done("scope", "open", "--run", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
+	b.now = b.now.Add(90 * time.Minute)
+	assert.JSONEq(t, `{"run":"R","used":0,"limit":2,"remaining":2,"dimensions":{},"opened_at":"2026-03-01T10:00:00Z","closed":false,
+		"max_conv_turns":2,"max_dimensions":1,"granted":0,"last_at":"2026-03-01T10:00:00Z","last_seq":1}`, b.done("run", "show", "R", "--json"))
+	assert.Contains(t, b.done("scope", "list"), "2026-03-01T10:00:00Z  1h30m0s\n")
+	b.now = b.now.Add(5 * time.Hour)
+	assert.Equal(t, "removed the marker of session S (run R, 6h30m0s old)\n", b.done("scope", "sweep"))
+}
+
+// TestExport recomputes the chain as the help of ledger export tells an outsider to.
+func TestExport(t *testing.T) {
+	b := newBench(t)
+	b.done("run", "open", "R", "--max-conv-turns", "30", "--max-dimensions", "1")
+	for range 30 {
+		b.done("turn", "--run", "R")
+	}
+	var head struct{ Ledger, Hash string }
+	require.NoError(t, json.Unmarshal([]byte(b.done("ledger", "head", "--json")), &head))
+
+	prev := head.Ledger
+	lines := strings.Split(strings.TrimSuffix(b.done("ledger", "export"), "\n"), "\n")
+	require.Len(t, lines, 31)
+	for i, line := range lines {
+		var e struct {
+			Seq                int
+			Prev, Hash, Stored string
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		require.Equal(t, i+1, e.Seq)
+		require.Equal(t, prev, e.Prev)
+		raw, err := hex.DecodeString(prev)
+		require.NoError(t, err)
+		sum := sha256.Sum256(append(raw, e.Stored...))
+		prev = hex.EncodeToString(sum[:])
+		require.Equal(t, prev, e.Hash)
+	}
+	assert.Equal(t, head.Hash, prev)
+}
+
+// full is standard output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestUnwritableResult(t *testing.T) {
+	b := newBench(t)
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"done", []string{"run", "open", "R", "--max-conv-turns", "1", "--max-dimensions", "1"},
+			"capgate: cannot write the result: disk full; what was asked is done all the same\n"},
+		{"read only", []string{"run", "show", "R"}, "capgate: cannot write the result: disk full\n"},
+		{"json", []string{"run", "show", "R", "--json"}, "capgate: cannot write the result: disk full\n"},
+		{"lines", []string{"ledger", "export"}, "capgate: cannot write the result: disk full\n"},
+		{"problems", []string{"ledger", "verify"}, "capgate: cannot write the result: disk full\n"},
+		{"help", []string{"help", "run"}, "capgate: cannot write the result: disk full\n"},
+		{"topic", []string{"help", "environment"}, "capgate: cannot write the result: disk full\n"},
+		{"completion", []string{"completion", "bash"}, "capgate: cannot write the result: disk full\n"},
+		{"version", []string{"--version"}, "capgate: cannot write the result: disk full\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var errs bytes.Buffer
+			assert.Equal(t, StatusError, Main(b.outside(full{}, &errs, tt.args...)))
+			assert.Equal(t, tt.want, errs.String())
+		})
+	}
+}
+
+func TestConfigError(t *testing.T) {
+	b := newBench(t)
+	for _, args := range [][]string{{"scope", "list"}, {"run", "list"}, {"log"}, {"ledger", "verify"}} {
+		var out, errs bytes.Buffer
+		o := b.outside(&out, &errs, args...)
+		o.Config = func() (capgate.Config, error) { return capgate.Config{}, errors.New("no environment") }
+		assert.Equal(t, StatusError, Main(o), args)
+		assert.Equal(t, "capgate: no environment\n", errs.String(), args)
+	}
+}
+
+// TestProcessConfig holds the way the command line reads its environment against the hook's.
+func TestProcessConfig(t *testing.T) {
+	t.Setenv("CAPGATE_ENABLED", "")
+	t.Setenv("VOYAGE_STORM_ENABLED", "1")
+	t.Setenv("CAPGATE_DATA_DIR", t.TempDir())
+	got, err := processConfig()
+	require.NoError(t, err)
+	assert.True(t, got.Enabled.On())
+	assert.Equal(t, capgate.LoadConfig(os.LookupEnv), got)
+}
+
+func commands(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, c := range cmd.Commands() {
+		all = append(all, commands(c)...)
+	}
+	return all
+}
+
+// TestHelp holds every command of ours to what a newcomer needs.
+func TestHelp(t *testing.T) {
+	b := newBench(t)
+	root := b.root()
+	for _, cmd := range commands(root) {
+		if cmd.Parent() != nil && cmd.Parent().Name() == "completion" || cmd.Name() == "environment" {
+			continue // cobra's own, and a topic
+		}
+		t.Run(strings.ReplaceAll(cmd.CommandPath(), " ", "_"), func(t *testing.T) {
+			assert.NotEmpty(t, cmd.Short)
+			assert.NotEmpty(t, cmd.Long)
+			assert.Contains(t, cmd.Example, "capgate ", "Example")
+			assert.NotRegexp(t, `\.$`, cmd.Short)
+			for line := range strings.Lines(cmd.Long) {
+				assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 120, line)
+			}
+			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				assert.NotEmpty(t, f.Usage, f.Name)
+			})
+		})
+	}
+}
+
+// TestExamples parses every example: its command, its flags and its arguments must exist.
+func TestExamples(t *testing.T) {
+	b := newBench(t)
+	for _, cmd := range commands(b.root()) {
+		for line := range strings.Lines(cmd.Example) {
+			line, _, _ = strings.Cut(line, "#")
+			_, line, _ = strings.Cut(line, "capgate ")
+			for _, end := range []string{"|", "<", ">", ")"} {
+				line, _, _ = strings.Cut(line, end)
+			}
+			if args := shellWords(line); len(args) > 0 && args[0] != "hook" {
+				t.Run(strings.Join(args, "_"), func(t *testing.T) {
+					found, rest, err := b.root().Find(args)
+					require.NoError(t, err)
+					require.NoError(t, found.ParseFlags(rest))
+					assert.NoError(t, found.ValidateArgs(found.Flags().Args()))
+					assert.NoError(t, found.ValidateRequiredFlags())
+				})
+			}
+		}
+	}
+}
+
+// shellWords splits a line at spaces outside double quotes.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+func TestOneOf(t *testing.T) {
+	assert.Equal(t, "", oneOf(nil))
+	assert.Equal(t, "a", oneOf([]string{"a"}))
+	assert.Equal(t, "a or b", oneOf([]string{"a", "b"}))
+	assert.Equal(t, "a, b or c", oneOf([]string{"a", "b", "c"}))
+}
+
+func TestPlural(t *testing.T) {
+	assert.Equal(t, "1 turn", plural(1, "turn"))
+	assert.Equal(t, "0 turns", plural(0, "turn"))
+	assert.Equal(t, "2 entries", plural(2, "entry"))
+}
+
+func TestVersionFromLinker(t *testing.T) {
+	defer func(before string) { version = before }(version)
+	version = "v1.2.3"
+	b := newBench(t)
+	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("version"))
+	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("--version"))
+	assert.Regexp(t, `^\{"version":"v1\.2\.3",`, b.done("version", "--json"))
+	assert.Equal(t, "v1 0123456789ab+changes go1 linux/amd64",
+		build{Version: "v1", Revision: "0123456789abcdef", Modified: true, Go: "go1", OS: "linux", Arch: "amd64"}.String())
+}
+
+// TestControlCharacters: nothing that comes from the command line or a file reaches a terminal as a control character.
+func TestControlCharacters(t *testing.T) {
+	b := newBench(t)
+	hostile := "a\x1b[2J\nb\u202e"
+	b.done("run", "open", "rtl\u202eR", "--max-conv-turns", "1", "--max-dimensions", "1")
+	for _, args := range [][]string{
+		{hostile}, {"scope", hostile}, {"--" + hostile}, {"help", hostile}, {"turn", "--run", hostile}, {"run", "show", hostile},
+		{"run", "grant", hostile, "--turns", "1", "--reason", hostile}, {"scope", "close", "--session", hostile},
+		{"run", "list", "--timeout", hostile}, {"run", "list"}, {"run", "show", "rtl\u202eR"}, {"ledger", "tail"},
+		{"turn", "--run", "rtl\u202eR"}, {"turn", "--run", "rtl\u202eR"}, {"run", "list", "--ledger", hostile + "://x"},
+	} {
+		out, errs, _ := b.run(args...)
+		for _, c := range []string{"\x1b", "\u202e"} {
+			assert.NotContains(t, out+errs, c, args)
+		}
+		assert.LessOrEqual(t, strings.Count(errs, "\n"), 1, args)
+	}
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/claude"
+	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/scope"
+)
+
+func newExplainCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain [ID]",
+		GroupID: groupOperator,
+		Short:   "Say why a call was judged as it was, and what would change it",
+		Long: `Says which row of the decision table held, every input that was looked at, and what would change the verdict.
+
+With an ID, the one at the end of a reason or in capgate log, it explains that decision from the log, and says how the
+same call would be judged now.
+
+Without one it reads a hook payload from standard input and judges it as the hook would, in this shell's environment;
+nothing is logged, no marker is removed, and the exit status is 0 whatever the verdict.`,
+		Example: `  capgate explain 01JD8XJ6S0W5T0V9Z1Q2R3M4N5
+  CAPGATE_ENABLED=1 capgate explain < payload.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("unexpected argument %q: explain takes one id", args[1])
+			}
+			return nil
+		},
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.explainID(cmd, args[0])
+			}
+			return a.explainPayload(cmd)
+		}),
+	}
+}
+
+// explanation is what `explain --json` prints.
+type explanation struct {
+	ID      string          `json:"id,omitempty"`
+	At      time.Time       `json:"at"`
+	Outcome string          `json:"outcome"`
+	Code    string          `json:"code"`
+	Row     int             `json:"row"` // of the decision table, from 1; 0 where none of its rows gave the code
+	Reason  string          `json:"reason,omitempty"`
+	Why     string          `json:"why"`
+	Change  string          `json:"change"`
+	Inputs  []explainedFact `json:"inputs"`
+	Rows    []explainedRow  `json:"rows"`
+	Now     *explanation    `json:"now,omitempty"` // the same call judged now, where an id was asked for
+}
+
+// explainedFact is one input that was looked at.
+type explainedFact struct {
+	Stage string `json:"stage"`
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from,omitempty"`
+}
+
+type explainedRow struct {
+	Row       int    `json:"row"`
+	Code      string `json:"code"`
+	State     string `json:"state"` // "no", "held" or "not asked"
+	Condition string `json:"condition"`
+}
+
+// fill completes the parts that follow from the code.
+func (e *explanation) fill() {
+	e.Row = 1 + slices.IndexFunc(capgate.Table, func(r capgate.Row) bool { return r.Code == e.Code })
+	if e.Row > 0 {
+		row := capgate.Table[e.Row-1]
+		e.Why, e.Change = row.Why, row.Change
+	} else {
+		e.Why = "no row of the decision table: a fault of capgate, which denies"
+		e.Change = "report it with this output"
+	}
+	for i, row := range capgate.Table {
+		state := "not asked"
+		switch {
+		case e.Row == i+1:
+			state = "held"
+		case i+1 < e.Row:
+			state = "no"
+		}
+		e.Rows = append(e.Rows, explainedRow{Row: i + 1, Code: row.Code, State: state, Condition: row.Condition})
+	}
+}
+
+func (a *app) explainID(cmd *cobra.Command, id string) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	r, err := decisionlog.Find(state, id)
+	if errors.Is(err, decisionlog.ErrNotFound) {
+		return fmt.Errorf("no decision %s in %s: the log keeps about 30 MiB, and a hook without a state directory cannot write to it", id, state)
+	}
+	if err != nil {
+		return err
+	}
+	e := explanation{ID: r.ID, At: r.At, Outcome: r.Outcome, Code: r.Code, Reason: r.Reason, Inputs: recorded(r)}
+	e.fill()
+
+	f, err := a.facts(true)
+	if err != nil {
+		return err
+	}
+	f.Config.Enabled = "1" // the hook that wrote the record was enabled, whatever this shell says
+	f.Known = capgate.StagePayload
+	f.Call.Session, f.Call.Tool = r.Session, r.Tool
+	f.Call.AgentID, f.Call.AgentType, f.Call.UseID = r.AgentID, r.AgentType, r.ToolUseID
+	now := a.judge(cmd, f, "PreToolUse")
+	e.Now = &now
+
+	if a.json {
+		return a.printJSON(e)
+	}
+	a.printf("decision %s at %s\n", e.ID, stamp(e.At))
+	a.printExplanation(e)
+	a.printf("\nThe same call now: %s (%s)\n", now.Outcome, now.Code)
+	if now.Code != e.Code {
+		a.printf("  %s\n", a.tableCondition(now))
+	}
+	return nil
+}
+
+func (a *app) tableCondition(e explanation) string {
+	if e.Row == 0 {
+		return e.Why
+	}
+	return capgate.Table[e.Row-1].Condition
+}
+
+// recorded lists what the log kept of a decision's inputs.
+func recorded(r decisionlog.Record) []explainedFact {
+	facts := []explainedFact{
+		{Stage: "payload", Name: "session", Value: r.Session},
+		{Stage: "payload", Name: "tool", Value: r.Tool},
+		{Stage: "payload", Name: "agent_id", Value: r.AgentID},
+		{Stage: "payload", Name: "agent_type", Value: r.AgentType},
+		{Stage: "payload", Name: "tool_use_id", Value: r.ToolUseID},
+		{Stage: "marker", Name: "run", Value: r.Run},
+	}
+	if r.Used != nil && r.Limit != nil {
+		facts = append(facts, explainedFact{Stage: "ledger", Name: "used", Value: strconv.FormatInt(*r.Used, 10)},
+			explainedFact{Stage: "ledger", Name: "limit", Value: strconv.FormatInt(*r.Limit, 10)})
+	}
+	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
+}
+
+func (a *app) explainPayload(cmd *cobra.Command) error {
+	if f, ok := a.Stdin.(*os.File); ok && isTerminal(f) {
+		return usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
+	}
+	payload, err := io.ReadAll(a.Stdin)
+	if err != nil {
+		return fmt.Errorf("read the payload: %w", err)
+	}
+	f, err := a.facts(false)
+	if err != nil {
+		return err
+	}
+	event, err := claude.Decode(payload)
+	f.Known = capgate.StagePayload
+	f.Call, f.PayloadErr = event.Call, err
+	f.Call.Attended = claude.Presence(a.Lookup)
+	e := a.judge(cmd, f, event.Name)
+	if !event.Blocking() {
+		e.Outcome, e.Code, e.Row, e.Reason = "pass", "", 0, ""
+		e.Why = "only PreToolUse is judged, this is " + event.Name
+		e.Change = "nothing"
+		for i := range e.Rows {
+			e.Rows[i].State = "not asked"
+		}
+	}
+	if a.json {
+		return a.printJSON(e)
+	}
+	a.printExplanation(e)
+	return nil
+}
+
+// facts returns the configuration as facts: the hook's, which has no default for the state directory, or with
+// defaults as the other commands have them. --state and --ledger count in both.
+func (a *app) facts(defaults bool) (capgate.Facts, error) {
+	c, err := a.Config()
+	if err != nil {
+		return capgate.Facts{}, err
+	}
+	if defaults || a.state != "" {
+		if c.DataDir, err = a.stateDir(); err != nil {
+			return capgate.Facts{}, err
+		}
+	}
+	if a.ledgerFile != "" {
+		if c.Ledger, err = a.ledgerPath(); err != nil {
+			return capgate.Facts{}, err
+		}
+	}
+	return capgate.Facts{Config: c, Now: a.Now()}, nil
+}
+
+// judge decides as the hook does, without doing anything about it.
+func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanation {
+	ctx, cancel := a.context(cmd)
+	defer cancel()
+	for {
+		row, need, done := capgate.Table.Decide(f)
+		if !done {
+			f = hook.Gather(ctx, f, need)
+			continue
+		}
+		v := row.Verdict(f)
+		e := explanation{At: f.Now.UTC(), Outcome: v.Outcome.String(), Code: v.Code, Reason: v.Reason, Inputs: a.lookedAt(f, event)}
+		e.fill()
+		return e
+	}
+}
+
+// lookedAt lists the facts that were gathered.
+func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
+	var facts []explainedFact
+	add := func(stage, name, value string) {
+		facts = append(facts, explainedFact{Stage: stage, Name: name, Value: value})
+	}
+	for _, v := range capgate.Variables(a.Lookup) {
+		if v.Value != "" {
+			facts = append(facts, explainedFact{Stage: "environment", Name: v.Name, Value: v.Value, From: v.From})
+		}
+	}
+	if f.Known >= capgate.StagePayload {
+		if f.PayloadErr != nil {
+			add("payload", "error", f.PayloadErr.Error())
+		}
+		add("payload", "event", event)
+		add("payload", "session", f.Call.Session)
+		add("payload", "tool", f.Call.Tool)
+		add("payload", "agent_id", f.Call.AgentID)
+		add("payload", "agent_type", f.Call.AgentType)
+	}
+	if f.Known >= capgate.StageMarker {
+		state, _ := f.Config.StateDir()
+		add("marker", "file", scope.Path(state, f.Call.Session))
+		if f.MarkerErr != nil {
+			add("marker", "error", f.MarkerErr.Error())
+		} else {
+			add("marker", "run", f.Marker.Run)
+			add("marker", "started", stamp(f.Marker.StartedAt))
+		}
+		if !f.Marker.ModTime.IsZero() {
+			add("marker", "age", fmt.Sprintf("%v of %v", f.Marker.Age(f.Now).Round(time.Second), f.TTL()))
+		}
+		if f.Marker.Anchor != nil {
+			add("marker", "anchor", fmt.Sprintf("entry %d of ledger %.12s…", f.Marker.Anchor.Seq, f.Marker.Anchor.Ledger))
+		}
+	}
+	if f.Known >= capgate.StageLedger {
+		if path, err := f.Config.LedgerPath(); err == nil {
+			add("ledger", "file", path)
+		}
+		if f.LedgerErr != nil {
+			add("ledger", "error", f.LedgerErr.Error())
+		} else {
+			add("ledger", "used", strconv.FormatInt(f.Budget.Used, 10))
+			add("ledger", "limit", strconv.FormatInt(f.Budget.Limit, 10))
+			add("ledger", "closed", strconv.FormatBool(f.Budget.Closed))
+		}
+	}
+	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
+}
+
+func (a *app) printExplanation(e explanation) {
+	a.printf("%s  %s", e.Outcome, orDash(e.Code))
+	if e.Row > 0 {
+		a.printf("  (row %d: %s)", e.Row, capgate.Table[e.Row-1].Condition)
+	}
+	a.printf("\n\n")
+	if e.Reason != "" {
+		a.printf("reason  %s\n", e.Reason)
+	}
+	a.printf("why     %s\nchange  %s\n\nlooked at\n", e.Why, e.Change)
+	var facts [][]string
+	for _, f := range e.Inputs {
+		value := f.Value
+		if f.From != "" && f.From != f.Name {
+			value += " (from " + f.From + ")"
+		}
+		facts = append(facts, []string{"  " + f.Stage, f.Name, value})
+	}
+	a.table(facts...)
+	a.printf("\ntable\n")
+	var rows [][]string
+	for _, r := range e.Rows {
+		rows = append(rows, []string{fmt.Sprintf("  %2d", r.Row), r.Code, r.State, r.Condition})
+	}
+	a.table(rows...)
+}
+
+// isTerminal reports whether the file is a character device that somebody may type into. The null device is one
+// without anybody.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

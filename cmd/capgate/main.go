@@ -1,0 +1,50 @@
+// Capgate is the command line of capgate: what a research loop or a person types. The hook that a client runs on
+// every tool call is the same program under the command "hook", and the smaller program capgate-hook.
+//
+// Results go to standard output, plain text or, with --json, JSON. An error is one line on standard error that begins
+// with "capgate: " and says what to do. The exit status is 0 when the command was done, 1 on an error, and 2 when the
+// cap refused a turn.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/hook"
+)
+
+// start is taken while the package is initialised, as near to the start of the process as a Go program gets.
+var start = time.Now()
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "hook" {
+		hook.Main(start)
+	}
+	// A reader that has gone away is an error that we report, not a signal that ends us silently.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(Main(Outside{
+		Args:   os.Args[1:],
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Stderr: os.Stderr,
+		Lookup: os.LookupEnv,
+		Config: processConfig,
+		Now:    time.Now,
+	}))
+}
+
+// processConfig reads the configuration from the environment of this process.
+func processConfig() (capgate.Config, error) {
+	var c capgate.Config
+	if err := envconfig.Process("", &c); err != nil {
+		return c, fmt.Errorf("read the environment: %w", err)
+	}
+	c.Fallbacks(os.LookupEnv)
+	return c, nil
+}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+// sessionVariable is where a client tells its commands the session they run in.
+const sessionVariable = "CLAUDE_CODE_SESSION_ID"
+
+func newScopeCmd(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "scope",
+		GroupID: groupLoop,
+		Short:   "Arm and disarm sessions: while one is armed, the hook holds it to its run's cap",
+		Long: `A session is in scope of a run while it has a fresh marker, a small file in the state directory. The hook judges only
+sessions in scope; everything else passes. A marker that is older than CAPGATE_SCOPE_TTL_MS (6 hours by default) counts
+no more, so that a crashed loop does not hold its session for ever.`,
+		Example: `  capgate scope open --run storm-42 --max-conv-turns 4 --max-dimensions 2
+  capgate scope list
+  capgate scope close`,
+	}, newScopeOpenCmd(a), newScopeCloseCmd(a), newScopeListCmd(a), newScopeSweepCmd(a))
+}
+
+// sessionFlag adds --session to a command.
+func sessionFlag(a *app, cmd *cobra.Command, session *flagText) {
+	cmd.Flags().Var(session, "session", "session id; default "+sessionVariable)
+	must(cmd.RegisterFlagCompletionFunc("session", a.completeSessions))
+}
+
+// session returns the session that a command is about.
+func (a *app) session(flag flagText) (string, error) {
+	id := string(flag)
+	if id == "" {
+		id, _ = a.Lookup(sessionVariable)
+	}
+	if id == "" {
+		return "", usagef("no session: give --session, or run inside a client that sets %s", sessionVariable)
+	}
+	if !scope.ValidSession(id) {
+		return "", usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
+	}
+	return id, nil
+}
+
+type scopeOpenOptions struct {
+	session flagText
+	runOpenOptions
+}
+
+func newScopeOpenCmd(a *app) *cobra.Command {
+	var o scopeOpenOptions
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Open a run and arm a session for it",
+		Long: `Opens the run in the ledger, creating state directory and ledger where there are none, and arms the session for it.
+
+Opening a run again with the same limits changes nothing in the ledger and arms the session afresh; other limits are an
+error. A session that is armed for another run is armed for this one from now on. The marker remembers how far the
+ledger had come, so that the hook notices a ledger that was deleted, replaced or rolled back.`,
+		Example: `  capgate scope open --session S --run storm-42 --max-conv-turns 4 --max-dimensions 2`,
+		Args:    noArgs,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			return a.scopeOpen(cmd, o)
+		}),
+	}
+	sessionFlag(a, cmd, &o.session)
+	runFlag(a, cmd, &o.run)
+	limitFlags(cmd, &o.runOpenOptions)
+	return cmd
+}
+
+// scopeOpened is what `scope open --json` prints.
+type scopeOpened struct {
+	Session   string        `json:"session"`
+	Run       string        `json:"run"`
+	StartedAt time.Time     `json:"started_at"`
+	Used      int64         `json:"used"`
+	Limit     int64         `json:"limit"`
+	Remaining int64         `json:"remaining"`
+	Marker    string        `json:"marker"`
+	Anchor    ledger.Anchor `json:"anchor"`
+	// Replaced is the run that the session was armed for; "" when it was not, or its marker was unreadable.
+	Replaced string `json:"replaced_run,omitempty"`
+}
+
+func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
+	session, err := a.session(o.session)
+	if err != nil {
+		return err
+	}
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	l, err := a.openLedger()
+	if err != nil {
+		return err
+	}
+	usage, _, err := a.openRun(cmd, l, o.runOpenOptions)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.context(cmd)
+	defer cancel()
+	head, err := l.Head(ctx)
+	if err != nil {
+		return notArmed(usage.Run, err)
+	}
+	before, beforeErr := scope.Read(state, session)
+	anchor := scope.Anchor(head)
+	m := scope.Marker{Session: session, Run: usage.Run, StartedAt: a.Now().UTC(), Anchor: &anchor}
+	if err := scope.Write(state, m); err != nil {
+		return notArmed(usage.Run, err)
+	}
+
+	opened := scopeOpened{
+		Session: session, Run: usage.Run, StartedAt: m.StartedAt,
+		Used: usage.Used, Limit: usage.Limit, Remaining: usage.Remaining,
+		Marker: scope.Path(state, session), Anchor: head,
+	}
+	again := ""
+	switch {
+	case errors.Is(beforeErr, scope.ErrUnreadable):
+		again = ", in place of a marker that could not be read"
+	case beforeErr != nil:
+	case before.Run == usage.Run:
+		opened.Replaced = before.Run
+		again = ", as it was before"
+	default:
+		opened.Replaced = before.Run
+		again = fmt.Sprintf(", and no longer for run %s", before.Run)
+	}
+	if a.json {
+		return a.printJSON(opened)
+	}
+	a.printf("session %s is armed for run %s%s: %d of %d turns used\n", session, usage.Run, again, usage.Used, usage.Limit)
+	return nil
+}
+
+func notArmed(run string, err error) error {
+	return fmt.Errorf("run %s is open, but the session is not armed: %w", run, err)
+}
+
+func newScopeCloseCmd(a *app) *cobra.Command {
+	var session flagText
+	cmd := &cobra.Command{
+		Use:   "close",
+		Short: "Disarm a session",
+		Long: `Disarms the session: the hook lets its calls pass again. The run stays open and keeps its count. A session that is not
+armed is no error, so a loop may close its scope in any clean-up.`,
+		Example: `  capgate scope close --session S`,
+		Args:    noArgs,
+		RunE: a.do(func(*cobra.Command, []string) error {
+			return a.scopeClose(session)
+		}),
+	}
+	sessionFlag(a, cmd, &session)
+	return cmd
+}
+
+func (a *app) scopeClose(flag flagText) error {
+	session, err := a.session(flag)
+	if err != nil {
+		return err
+	}
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	closed, err := scope.Close(state, session)
+	if err != nil {
+		return err
+	}
+	a.changes = closed
+	if a.json {
+		return a.printJSON(struct {
+			Session string `json:"session"`
+			Closed  bool   `json:"closed"` // false: it was not armed
+		}{session, closed})
+	}
+	if closed {
+		a.printf("session %s is disarmed\n", session)
+	} else {
+		a.printf("session %s was not armed in %s\n", session, state)
+	}
+	return nil
+}
+
+// listedMarker is one element of what `scope list --json` and `scope sweep --json` print.
+type listedMarker struct {
+	Session   string        `json:"session"`
+	Run       string        `json:"run,omitempty"`
+	StartedAt *time.Time    `json:"started_at,omitempty"` // absent where the marker does not say
+	Age       float64       `json:"age_seconds"`
+	Expired   bool          `json:"expired"`
+	Anchor    *scope.Anchor `json:"anchor,omitempty"`
+	Error     string        `json:"error,omitempty"` // why the marker cannot be read
+}
+
+func listMarker(l scope.Listed, now time.Time, ttl time.Duration) listedMarker {
+	m := listedMarker{
+		Session: l.Session, Run: l.Run, Anchor: l.Anchor,
+		Age: l.Age(now).Seconds(), Expired: l.Expired(now, ttl),
+	}
+	if !l.StartedAt.IsZero() {
+		m.StartedAt = &l.StartedAt
+	}
+	if l.Err != nil {
+		m.Error = l.Err.Error()
+	}
+	return m
+}
+
+// status says in one word what the hook makes of the marker.
+func (m listedMarker) status() string {
+	switch {
+	case m.Expired:
+		return "expired"
+	case m.Error != "":
+		return "unreadable"
+	}
+	return "armed"
+}
+
+func (m listedMarker) age() string {
+	return time.Duration(m.Age * float64(time.Second)).Truncate(time.Second).String()
+}
+
+func newScopeListCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the sessions that have a marker",
+		Long: `Lists every session with a marker in the state directory. "armed" sessions are held to their run's cap; "expired"
+ones are not, and their marker goes at the next scope sweep; of an "unreadable" one the hook denies every capped call
+until it is armed again, disarmed or expired.`,
+		Example: `  capgate scope list
+  capgate scope list --json`,
+		Args: noArgs,
+		RunE: a.do(func(*cobra.Command, []string) error {
+			return a.scopeList()
+		}),
+	}
+}
+
+func (a *app) scopeList() error {
+	state, ttl, err := a.markers()
+	if err != nil {
+		return err
+	}
+	listed, err := scope.List(state)
+	if err != nil {
+		return err
+	}
+	markers, now := []listedMarker{}, a.Now()
+	for _, l := range listed {
+		markers = append(markers, listMarker(l, now, ttl))
+	}
+	if a.json {
+		return a.printJSON(markers)
+	}
+	if len(markers) == 0 {
+		a.printf("no session is armed in %s\n", state)
+		return nil
+	}
+	rows := [][]string{{"SESSION", "STATUS", "RUN", "STARTED", "AGE"}}
+	for _, m := range markers {
+		started := ""
+		if m.StartedAt != nil {
+			started = stamp(*m.StartedAt)
+		}
+		rows = append(rows, []string{m.Session, m.status(), m.Run, started, m.age()})
+	}
+	a.table(rows...)
+	return nil
+}
+
+// markers returns the state directory and how long a marker in it holds.
+func (a *app) markers() (state string, ttl time.Duration, err error) {
+	c, err := a.Config()
+	if err != nil {
+		return "", 0, err
+	}
+	state, err = a.stateDir()
+	return state, c.ScopeTTL.Duration(capgate.DefaultScopeTTL), err
+}
+
+func newScopeSweepCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sweep",
+		Short: "Remove expired markers",
+		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, and temporary files
+that a crash left behind. A session that is armed again at the same moment keeps its new marker.`,
+		Example: `  capgate scope sweep`,
+		Args:    noArgs,
+		RunE: a.do(func(*cobra.Command, []string) error {
+			return a.scopeSweep()
+		}),
+	}
+}
+
+func (a *app) scopeSweep() error {
+	state, ttl, err := a.markers()
+	if err != nil {
+		return err
+	}
+	now := a.Now()
+	removed, err := scope.Sweep(state, ttl, now)
+	a.changes = len(removed) > 0
+	markers := []listedMarker{}
+	for _, l := range removed {
+		m := listMarker(l, now, ttl)
+		markers = append(markers, m)
+		if !a.json {
+			run := "unreadable"
+			if m.Error == "" {
+				run = "run " + m.Run
+			}
+			a.printf("removed the marker of session %s (%s, %s old)\n", m.Session, run, m.age())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(markers)
+	}
+	if len(markers) == 0 {
+		a.printf("no expired marker in %s\n", filepath.Join(state, scope.DirName))
+	}
+	return nil
+}
