@@ -1,0 +1,59 @@
+# The interface to the project: `make demo` does the main job, `make test` runs the tests.
+
+# Not PIE, no cgo: each costs the hook two fifths of an empty program's run time at every start (docs/performance.md).
+GOBUILD = CGO_ENABLED=0 go build -trimpath -buildmode=exe -ldflags '-s -w'
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 1m
+
+.PHONY: build demo test unit race vet lint cross bench fuzz update clean
+
+build:
+	$(GOBUILD) -o bin/capgate ./cmd/capgate
+	$(GOBUILD) -o bin/capgate-hook ./cmd/capgate-hook
+
+# demo plays a research loop against its cap, on recorded calls of the real client.
+demo: build
+	sh testdata/demo.sh bin
+
+# test is everything that needs no network once the modules are there.
+test: vet cross unit race
+
+unit:
+	go test ./...
+
+# -short leaves out of the race run what is about processes rather than goroutines.
+race:
+	CGO_ENABLED=1 go test -race -short ./...
+
+vet:
+	@test -z "$$(gofmt -l .)" || { echo "gofmt needed:"; gofmt -l .; exit 1; }
+	go vet ./...
+
+lint: vet
+	go run $(STATICCHECK) ./...
+
+# cross compiles the tests, too, for the other systems.
+cross:
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet ./...
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null ./cmd/capgate
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/capgate
+
+# bench prints ratios of whole processes, each with both figures of the same run.
+bench: build
+	go run ./testdata/bench -bin bin
+
+# fuzz runs every fuzz target for FUZZTIME.
+fuzz:
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+# update regenerates the documents that tests compare.
+update:
+	go test ./capgate -run TestReference -update
+
+clean:
+	rm -rf bin .cache

@@ -1,0 +1,4 @@
+// Command empty does nothing: the yardstick for whole processes.
+package main
+
+func main() {}
