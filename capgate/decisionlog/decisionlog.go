@@ -133,10 +133,15 @@ func rotate(full *os.File, info fs.FileInfo, path string) (*os.File, error) {
 // Last returns the newest n records, oldest first; all of them when n is 0 or less. Lines that are not records are
 // left out. A log that does not exist is empty.
 func Last(state string, n int) ([]Record, error) {
-	var records []Record
 	path := filepath.Join(state, FileName)
-	for _, name := range []string{path, path + ".1", path + ".2"} {
-		older, err := readFile(name)
+	return lastOf(n, path, path+".1", path+".2")
+}
+
+// lastOf reads files from the newest to the oldest until it has n records.
+func lastOf(n int, paths ...string) ([]Record, error) {
+	var records []Record
+	for _, path := range paths {
+		older, err := readFile(path)
 		if err != nil {
 			return nil, err
 		}
@@ -192,58 +197,102 @@ func parse(line []byte) (r Record, ok bool) {
 	return r, len(line) > 0 && json.Unmarshal(line, &r) == nil && r.ID != ""
 }
 
-// Follow calls fn for each record that is appended from now on, until ctx ends or fn returns an error. It looks
-// every 200 ms and goes on across rotations.
-func Follow(ctx context.Context, state string, fn func(Record) error) error {
-	path := filepath.Join(state, FileName)
-	var f *os.File
-	defer func() {
-		if f != nil {
-			_ = f.Close()
-		}
-	}()
-	if first, err := os.Open(path); err == nil {
-		if _, err := first.Seek(0, io.SeekEnd); err != nil {
-			_ = first.Close()
-			return fmt.Errorf("read decision log: %w", err)
-		}
-		f = first
+// Follow calls fn for the newest n records, oldest first, and then for each that is appended, until ctx ends or fn
+// returns an error. It looks every 200 ms and goes on across rotations; none is left out in between.
+func Follow(ctx context.Context, state string, n int, fn func(Record) error) error {
+	t := tail{path: filepath.Join(state, FileName)}
+	defer t.close()
+	records, err := t.next()
+	if err != nil {
+		return err
 	}
-	var pending []byte
-	for {
-		if f != nil {
-			chunk, err := io.ReadAll(f)
-			if err != nil {
-				return fmt.Errorf("read decision log: %w", err)
-			}
-			pending = append(pending, chunk...)
-			for {
-				line, rest, whole := bytes.Cut(pending, []byte("\n"))
-				if !whole {
-					break
-				}
-				pending = rest
-				if r, ok := parse(line); ok {
-					if err := fn(r); err != nil {
-						return err
-					}
-				}
-			}
+	if len(records) < n {
+		older, err := lastOf(n-len(records), t.path+".1", t.path+".2")
+		if err != nil {
+			return err
 		}
-		if moved(f, path) {
-			if f != nil {
-				_ = f.Close()
-			}
-			f, pending = nil, nil
-			if next, err := os.Open(path); err == nil {
-				f = next
-				continue
+		records = append(older, records...)
+	}
+	records = records[max(len(records)-n, 0):]
+	for {
+		for _, r := range records {
+			if err := fn(r); err != nil {
+				return err
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(200 * time.Millisecond):
+		}
+		if records, err = t.next(); err != nil {
+			return err
+		}
+	}
+}
+
+// tail reads a log that grows and is rotated.
+type tail struct {
+	path    string
+	f       *os.File // nil until there is a log
+	pending []byte   // a line that is not whole yet
+}
+
+func (t *tail) close() {
+	if t.f != nil {
+		_ = t.f.Close()
+	}
+}
+
+// next returns the records since the last call: the rest of the open file first, then those of the one that has taken
+// its place.
+func (t *tail) next() ([]Record, error) {
+	var records []Record
+	for {
+		more, err := t.rest()
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, more...)
+		if !moved(t.f, t.path) {
+			return records, nil
+		}
+		// What was appended between the read and the rotation, which is over by now.
+		if more, err = t.rest(); err != nil {
+			return nil, err
+		}
+		records = append(records, more...)
+		t.close()
+		t.pending = nil
+		if t.f, err = os.Open(t.path); err != nil {
+			t.f = nil
+			if errors.Is(err, fs.ErrNotExist) {
+				return records, nil
+			}
+			return nil, fmt.Errorf("read decision log: %w", err)
+		}
+	}
+}
+
+// rest returns the records from where the open file was read to.
+func (t *tail) rest() ([]Record, error) {
+	if t.f == nil {
+		return nil, nil
+	}
+	chunk, err := io.ReadAll(t.f)
+	if err != nil {
+		return nil, fmt.Errorf("read decision log: %w", err)
+	}
+	t.pending = append(t.pending, chunk...)
+	var records []Record
+	for {
+		line, rest, whole := bytes.Cut(t.pending, []byte("\n"))
+		if !whole {
+			return records, nil
+		}
+		t.pending = rest
+		if r, ok := parse(line); ok {
+			records = append(records, r)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func TestFollowSeesWhatIsAppendedAcrossRotations(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan string, 10)
 	done := make(chan error)
-	go func() { done <- Follow(ctx, state, func(r Record) error { seen <- r.ID; return nil }) }()
+	go func() { done <- Follow(ctx, state, 0, func(r Record) error { seen <- r.ID; return nil }) }()
 	time.Sleep(50 * time.Millisecond)
 	require.NoError(t, Append(state, record("A"))) // the log did not exist
 	require.Equal(t, "A", <-seen)
@@ -142,10 +142,27 @@ func TestFollowSeesWhatIsAppendedAcrossRotations(t *testing.T) {
 	require.NoError(t, <-done)
 
 	stop := errors.New("enough")
-	go func() { done <- Follow(t.Context(), state, func(Record) error { return stop }) }()
+	go func() { done <- Follow(t.Context(), state, 0, func(Record) error { return stop }) }()
 	time.Sleep(50 * time.Millisecond)
 	require.NoError(t, Append(state, record("C")))
 	require.ErrorIs(t, <-done, stop)
+}
+
+func TestFollowBeginsWithTheNewestOnes(t *testing.T) {
+	state := t.TempDir()
+	path := filepath.Join(state, FileName)
+	for _, id := range []string{"A", "B", "C"} {
+		require.NoError(t, Append(state, record(id)))
+	}
+	require.NoError(t, os.Rename(path, path+".1"))
+	require.NoError(t, Append(state, record("D")))
+	for n, want := range map[int][]string{0: nil, 1: {"D"}, 2: {"C", "D"}, 9: {"A", "B", "C", "D"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		var got []string
+		require.NoError(t, Follow(ctx, state, n, func(r Record) error { got = append(got, r.ID); return nil }))
+		cancel()
+		require.Equal(t, want, got, "%d", n)
+	}
 }
 
 func TestIDsAreULIDs(t *testing.T) {

@@ -44,7 +44,7 @@ func Main(o Outside) int {
 	root.SetArgs(o.Args)
 
 	cmd, err := root.ExecuteC()
-	if werr := a.out.Flush(); werr != nil && !errors.Is(err, ledger.ErrBudgetSpent) {
+	if werr := a.out.Flush(); werr != nil {
 		err = fmt.Errorf("cannot write the result: %w", werr)
 		if a.changes {
 			err = fmt.Errorf("%w; what was asked is done all the same", err)

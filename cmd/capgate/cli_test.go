@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/ledger"
 )
 
 // bench runs command lines in this process, on a state directory and a clock of its own.
@@ -131,22 +132,32 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestUnwritableResult(t *testing.T) {
+	const (
+		read = "capgate: cannot write the result: disk full\n"
+		done = "capgate: cannot write the result: disk full; what was asked is done all the same\n"
+	)
 	b := newBench(t)
 	for _, tt := range []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"done", []string{"run", "open", "R", "--max-conv-turns", "1", "--max-dimensions", "1"},
-			"capgate: cannot write the result: disk full; what was asked is done all the same\n"},
-		{"read only", []string{"run", "show", "R"}, "capgate: cannot write the result: disk full\n"},
-		{"json", []string{"run", "show", "R", "--json"}, "capgate: cannot write the result: disk full\n"},
-		{"lines", []string{"ledger", "export"}, "capgate: cannot write the result: disk full\n"},
-		{"problems", []string{"ledger", "verify"}, "capgate: cannot write the result: disk full\n"},
-		{"help", []string{"help", "run"}, "capgate: cannot write the result: disk full\n"},
-		{"topic", []string{"help", "environment"}, "capgate: cannot write the result: disk full\n"},
-		{"completion", []string{"completion", "bash"}, "capgate: cannot write the result: disk full\n"},
-		{"version", []string{"--version"}, "capgate: cannot write the result: disk full\n"},
+		{"scope open", []string{"scope", "open", "--run", "R", "--max-conv-turns", "9", "--max-dimensions", "1"}, done},
+		{"turn", []string{"turn", "--run", "R", "--key", "k"}, done},
+		{"turn replayed", []string{"turn", "--run", "R", "--key", "k"}, read},
+		{"run grant", []string{"run", "grant", "R", "--turns", "1", "--reason", "x"}, done},
+		{"run close", []string{"run", "close", "R"}, done},
+		{"run close again", []string{"run", "close", "R"}, read},
+		{"scope close", []string{"scope", "close"}, done},
+		{"scope close again", []string{"scope", "close"}, read},
+		{"read only", []string{"run", "show", "R"}, read},
+		{"json", []string{"run", "show", "R", "--json"}, read},
+		{"lines", []string{"ledger", "export"}, read},
+		{"problems", []string{"ledger", "verify"}, read},
+		{"help", []string{"help", "run"}, read},
+		{"topic", []string{"help", "environment"}, read},
+		{"completion", []string{"completion", "bash"}, read},
+		{"version", []string{"--version"}, read},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var errs bytes.Buffer
@@ -250,6 +261,13 @@ func TestOneOf(t *testing.T) {
 	assert.Equal(t, "a", oneOf([]string{"a"}))
 	assert.Equal(t, "a or b", oneOf([]string{"a", "b"}))
 	assert.Equal(t, "a, b or c", oneOf([]string{"a", "b", "c"}))
+}
+
+// TestDimensionsNeverNull: the shape of run show is promised.
+func TestDimensionsNeverNull(t *testing.T) {
+	text, err := json.Marshal(showRun(ledger.Usage{}))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"dimensions":{}`)
 }
 
 func TestPlural(t *testing.T) {

@@ -45,6 +45,16 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.follow {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return decisionlog.Follow(ctx, state, o.lines, func(r decisionlog.Record) error {
+			if err := a.printRecord(r); err != nil {
+				return err
+			}
+			return a.out.Flush()
+		})
+	}
 	records, err := decisionlog.Last(state, o.lines)
 	if err != nil {
 		return err
@@ -54,20 +64,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 			return err
 		}
 	}
-	if !o.follow {
-		return nil
-	}
-	if err := a.out.Flush(); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-	defer stop()
-	return decisionlog.Follow(ctx, state, func(r decisionlog.Record) error {
-		if err := a.printRecord(r); err != nil {
-			return err
-		}
-		return a.out.Flush()
-	})
+	return nil
 }
 
 // printRecord prints one decision on one line. The columns have fixed widths, because the next line may be an hour away.

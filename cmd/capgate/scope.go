@@ -65,7 +65,9 @@ func newScopeOpenCmd(a *app) *cobra.Command {
 
 Opening a run again with the same limits changes nothing in the ledger and arms the session afresh; other limits are an
 error. A session that is armed for another run is armed for this one from now on. The marker remembers how far the
-ledger had come, so that the hook notices a ledger that was deleted, replaced or rolled back.`,
+ledger had come, so that the hook notices a ledger that was deleted, replaced or rolled back.
+
+The hook finds both by CAPGATE_DATA_DIR and CAPGATE_LEDGER alone: with --state or --ledger, name the same places there.`,
 		Example: `  capgate scope open --session S --run storm-42 --max-conv-turns 4 --max-dimensions 2`,
 		Args:    noArgs,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {

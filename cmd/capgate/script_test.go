@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,13 +31,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
-		Deadline:            time.Now().Add(time.Minute), // a command that hangs fails its script
+		Deadline:            time.Now().Add(3 * time.Minute), // a command that hangs fails its script
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPGATE_DATA_DIR", e.WorkDir+"/state")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command of a -race build takes a second to end
-			return nil
+			return writeGuide(e.WorkDir)
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -50,6 +51,25 @@ func TestScripts(t *testing.T) {
 			"masked": cmdMasked,
 		},
 	})
+}
+
+// writeGuide puts the code blocks of the guide where a script can run them: guide.sh and guide.md.
+func writeGuide(dir string) error {
+	text, err := os.ReadFile("../../docs/guide.md")
+	if err != nil {
+		return err
+	}
+	for name, fence := range map[string]string{"guide.sh": "```sh\n", "guide.md": "```markdown\n"} {
+		_, block, found := strings.Cut(string(text), fence)
+		block, _, closed := strings.Cut(block, "\n```")
+		if !found || !closed {
+			return errors.New("docs/guide.md has no block " + fence)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(block+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
