@@ -158,6 +158,23 @@ func TestADecisionDoesNotRestOnAnEditedEntry(t *testing.T) {
 	}
 }
 
+func TestAKeyThatLeadsNowhereIsDamage(t *testing.T) {
+	t.Parallel()
+	for _, seq := range []uint64{0, 1, 3, 4, 1<<64 - 1} {
+		l := NewFile(t.TempDir()+"/ledger.db", Options{})
+		mustOpen(t, l, "r", 20, 2)
+		mustTurn(t, l, "r", "", "k")
+		mustTurn(t, l, "r", "", "")
+		key := runKey("r", "k")
+		edit(t, l.path, func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(bucketKeys)).Put(key, seal(bucketKeys, key, encodeUint(seq)))
+		})
+		_, err := l.RecordTurn(context.Background(), "r", "", "k")
+		require.ErrorIs(t, err, ErrCorrupt, seq)
+		require.NotEmpty(t, problems(t, l))
+	}
+}
+
 func TestCountersThatWereEditedAreFound(t *testing.T) {
 	t.Parallel()
 	state := func(change func(*runState)) func(tx *bbolt.Tx) error {

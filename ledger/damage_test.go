@@ -227,6 +227,23 @@ func TestTheLossOfTheNewestMetaPageIsFoundByAnAnchor(t *testing.T) {
 	require.NotEmpty(t, problems(t, v.File, v.anchor))
 }
 
+func TestADimensionHiddenByADamagedSeparatorIsNotANewOne(t *testing.T) {
+	t.Parallel()
+	v := mustVictim(t)
+	p, err := openBytes(v.whole)
+	require.NoError(t, err)
+	damaged := bytes.Clone(v.whole)
+	branch, _, problem := parsePage(damaged[p.buckets[bucketDimensions].page*pageSize:][:pageSize])
+	require.Empty(t, problem)
+	require.False(t, branch.leaf)
+	separator := branch.key(1)
+	_, dimension, _ := splitRunKey(separator)
+	separator[len(separator)-1]++
+	require.NoError(t, os.WriteFile(v.path, damaged, 0o600))
+	_, err = v.RecordTurn(context.Background(), "full", dimension, "")
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
 func TestForeignFilesAreDamagedLedgers(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -138,10 +137,8 @@ func FuzzDecodeEntry(f *testing.F) {
 			require.False(t, matches(stored, e.Seq, e.Run, e.Used, e.Limit))
 			return
 		}
-		if matchesText(stored, 12, "storm-42", 3, 8) {
-			// What matches as text must be what JSON says, unless a field comes twice, which no writer of ours does.
-			var raw map[string]json.RawMessage
-			require.NoError(t, json.Unmarshal(stored, &raw))
+		if matchesText(stored, e.Seq, e.Run, e.Used, e.Limit) {
+			require.True(t, matches(stored, e.Seq, e.Run, e.Used, e.Limit))
 		}
 		again, err := encodeEntry(e)
 		if err == nil {

@@ -29,6 +29,9 @@ func newer(found uint32) error {
 }
 
 func notRecorded(err error) error {
+	if known(err) {
+		return err
+	}
 	return fmt.Errorf("%w: %w; check free space and the disk, then try again", ErrNotRecorded, bare(err))
 }
 

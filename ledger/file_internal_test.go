@@ -173,9 +173,10 @@ func TestAStuckTransactionEndsAtTheDeadlineAndCommitsNothing(t *testing.T) {
 		"a write commits no longer": {writing, ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLedger(t)
 			mustOpen(t, l, "r", 4, 1)
-			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), stuckAfter+200*time.Millisecond)
 			defer cancel()
 			release, ended := make(chan struct{}), make(chan struct{})
 			_, err := transact(ctx, l, c.mode, func(_ context.Context, tx *tx) (Receipt, error) {
@@ -193,6 +194,23 @@ func TestAStuckTransactionEndsAtTheDeadlineAndCommitsNothing(t *testing.T) {
 			<-ended
 			require.Zero(t, mustBudget(t, l, "r").Used, "and the lock is free again")
 		})
+	}
+}
+
+func TestACancelledCallIsNotDamage(t *testing.T) {
+	l := newLedger(t)
+	mustOpen(t, l, "r", 4, 1)
+	for _, m := range []mode{reading, walking, writing} {
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		_, err := transact(ctx, l, m, func(context.Context, *tx) (int, error) {
+			defer close(ended)
+			cancel()
+			time.Sleep(20 * time.Millisecond)
+			return 0, nil
+		})
+		require.ErrorIs(t, err, ErrBusy)
+		<-ended
 	}
 }
 

@@ -129,6 +129,86 @@ func TestCyclesEnd(t *testing.T) {
 		}
 	}
 	require.Greater(t, branches, 2, "the tree is too flat to test anything")
+
+	// The one cycle that no order of keys betrays: a branch whose only child is itself.
+	root := content[whole.buckets[bucketEntries].page*pageSize:]
+	pg, _, _ := parsePage(root[:pageSize])
+	first := bytes.Clone(pg.key(0))
+	native.PutUint16(root[10:], 1)
+	native.PutUint32(root[headerSize:], elementSize)
+	native.PutUint64(root[headerSize+8:], whole.buckets[bucketEntries].page)
+	copy(root[headerSize+elementSize:], first)
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	require.ErrorContains(t, p.check(bucketEntries, exactly(first)), "nested too deep")
+}
+
+// twoLeaves is a file whose dimensions bucket is a branch with several leaves, and where in it the second leaf's
+// separator lies.
+func twoLeaves(t *testing.T) (content []byte, branch, leaf uint64) {
+	t.Helper()
+	content, _ = bboltFile(t, func(tx *bbolt.Tx) {
+		for i := range 200 {
+			key := fmt.Appendf(nil, "run\x00dimension %04d", 2*i)
+			require.NoError(t, tx.Bucket([]byte(bucketDimensions)).Put(key, seal(bucketDimensions, key, encodeUint(1))))
+		}
+	})
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	branch = p.buckets[bucketDimensions].page
+	pg, _, problem := parsePage(content[branch*pageSize : (branch+1)*pageSize])
+	require.Empty(t, problem)
+	require.False(t, pg.leaf)
+	return content, branch, pg.child(1)
+}
+
+// A key that is not found would be a dimension with nothing spent: it must really not be there.
+func TestAKeyHiddenByADamagedSeparatorIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	content, branch, _ := twoLeaves(t)
+	pg, _, _ := parsePage(content[branch*pageSize : (branch+1)*pageSize])
+	separator := pg.key(1)
+	hidden := exactly(bytes.Clone(separator))
+	separator[len(separator)-1]++ // in place: the key is now looked for in the leaf before
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	require.NoError(t, p.check(bucketDimensions, hidden), "the path alone looks sound")
+	hidden.past = true
+	require.ErrorIs(t, p.check(bucketDimensions, hidden), ErrCorrupt)
+}
+
+func TestALeafThatCountsOneKeyLessIsDamaged(t *testing.T) {
+	t.Parallel()
+	content, _, leaf := twoLeaves(t)
+	page := content[leaf*pageSize:]
+	native.PutUint16(page[10:], native.Uint16(page[10:])-1)
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.check(bucketDimensions, keyRange{}), ErrCorrupt)
+}
+
+// bbolt frees as many pages as a header says, and then writes over them.
+func TestAPageThatClaimsItsNeighbourIsDamaged(t *testing.T) {
+	t.Parallel()
+	content, _, leaf := twoLeaves(t)
+	native.PutUint32(content[leaf*pageSize+12:], 1)
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.check(bucketDimensions, keyRange{}), ErrCorrupt)
+}
+
+// bbolt would write over a page that is listed as free.
+func TestAPageThatIsUsedAndFreeIsDamaged(t *testing.T) {
+	t.Parallel()
+	content, _, leaf := twoLeaves(t)
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	list := content[p.meta.freelist*pageSize:]
+	native.PutUint16(list[10:], 1)
+	native.PutUint64(list[headerSize:], leaf)
+	p, err = openBytes(content)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.check(bucketDimensions, keyRange{}), ErrCorrupt)
 }
 
 // Every single bit of every page that is in use must be covered by some check, or not matter.

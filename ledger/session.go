@@ -19,6 +19,9 @@ import (
 // DefaultTimeout bounds each transaction whose context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
+// stuckAfter is how long a few reads may take on a slow or crowded machine before the file is to blame.
+const stuckAfter = time.Second
+
 // mode says what a transaction does.
 type mode int
 
@@ -105,10 +108,10 @@ func (s *session) late(ctx context.Context, phase int32, start time.Time) error 
 		return fmt.Errorf("%w (%w)", busy("the lock was not free before the deadline"), ctx.Err())
 	case s.mode == walking:
 		return fmt.Errorf("%w (%w)", busy("reading all of it was not done before the deadline"), ctx.Err())
-	case worked < time.Since(start)/2: // most of the time went into waiting
-		return fmt.Errorf("%w (%w)", busy("the lock came too late"), ctx.Err())
+	case worked < stuckAfter || worked < time.Since(start)/2 || !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w (%w)", busy("there was too little time after the lock"), ctx.Err())
 	}
-	return corrupt("reading it did not end before the deadline (%v)", ctx.Err())
+	return corrupt("a few reads did not end in %v", worked.Round(time.Millisecond))
 }
 
 // run does the work of a session. Whatever happens, no descriptor and so no lock outlives it.

@@ -109,12 +109,9 @@ func (t *tx) scan(bucket string, prefix []byte, fn func(key, value []byte) error
 	return nil
 }
 
-// entry reads the hash and the stored bytes of an entry, which must be there.
+// entry reads the hash and the stored bytes of an entry, which must be there. Its path must have been guarded.
 func (t *tx) entry(seq uint64) (digest, []byte, error) {
-	value, err := t.get(bucketEntries, encodeUint(seq))
-	if err != nil {
-		return digest{}, nil, err
-	}
+	value := t.bolt.Bucket([]byte(bucketEntries)).Get(encodeUint(seq))
 	if value == nil {
 		return digest{}, nil, corrupt("entry %d is missing", seq)
 	}
@@ -130,15 +127,27 @@ func (t *tx) hashAt(seq uint64) (digest, error) {
 	if seq == 0 {
 		return t.id, nil
 	}
+	if err := t.guard.check(bucketEntries, exactly(encodeUint(seq))); err != nil {
+		return digest{}, err
+	}
 	hash, _, err := t.entry(seq)
 	return hash, err
 }
 
-// chained reads an entry whose hash is recomputed from the one before.
+// chained reads an entry whose hash is recomputed from the one before. Both lie side by side, so one check does.
 func (t *tx) chained(seq uint64) (digest, []byte, error) {
-	previous, err := t.hashAt(seq - 1)
-	if err != nil {
+	if seq == 0 {
+		return digest{}, nil, corrupt("something rests on entry 0, which does not exist")
+	}
+	if err := t.guard.check(bucketEntries, keyRange{lo: encodeUint(seq - 1), hi: encodeUint(seq)}); err != nil {
 		return digest{}, nil, err
+	}
+	previous := t.id
+	if seq > 1 {
+		var err error
+		if previous, _, err = t.entry(seq - 1); err != nil {
+			return digest{}, nil, err
+		}
 	}
 	hash, stored, err := t.entry(seq)
 	if err != nil {
