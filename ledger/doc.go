@@ -10,8 +10,8 @@
 //
 // # Buckets
 //
-// All integers are big-endian. NUL stands for one zero byte: no id holds one, so it separates. SEAL is the CRC-32C of
-// bucket name, NUL, key, NUL and the value before the seal, in 4 bytes.
+// All integers are big-endian. NUL stands for one zero byte: no id holds one, so it separates. SEAL is the 64-bit FNV-1a
+// of bucket name, NUL, key, NUL and the value before the seal, in 8 bytes.
 //
 //	bucket       key                   value
 //	meta         "format"              uint32, 1

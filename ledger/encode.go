@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"hash/fnv"
 	"math"
 	"strconv"
 	"time"
@@ -34,29 +34,29 @@ const (
 	metaHead    = "head"
 )
 
-const sealSize = 4
+const sealSize = 8
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// checksum covers bucket and key as well as value, so that a value is only good where it was written.
-func checksum(bucket string, key, value []byte) uint32 {
-	buf := make([]byte, 0, 128)
-	buf = append(buf, bucket...)
-	buf = append(buf, 0)
-	buf = append(buf, key...)
-	buf = append(buf, 0)
-	return crc32.Update(crc32.Checksum(buf, castagnoli), castagnoli, value)
+// checksum covers bucket and key as well as value, so that a value is only good where it was written. It is FNV-1a and
+// not a CRC, because the tables of a fast CRC take longer to fill at the start of a process than all reads of a hook.
+func checksum(bucket string, key, value []byte) uint64 {
+	h := fnv.New64a() // never returns an error
+	_, _ = h.Write([]byte(bucket))
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(key)
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(value)
+	return h.Sum64()
 }
 
 // seal appends the checksum that [unseal] takes off again.
 func seal(bucket string, key, value []byte) []byte {
-	return binary.BigEndian.AppendUint32(bytes.Clone(value), checksum(bucket, key, value))
+	return binary.BigEndian.AppendUint64(bytes.Clone(value), checksum(bucket, key, value))
 }
 
 // unseal returns the value without its seal, which must be right.
 func unseal(bucket string, key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - sealSize
-	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != checksum(bucket, key, sealed[:n]) {
+	if n < 0 || binary.BigEndian.Uint64(sealed[n:]) != checksum(bucket, key, sealed[:n]) {
 		return nil, corrupt("value of %q in bucket %s has a wrong checksum", printable(key), bucket)
 	}
 	return sealed[:n], nil
