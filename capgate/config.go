@@ -5,9 +5,12 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/capgate/capgate/gates"
 )
 
 // Config is what the environment says, as it says it: every field holds the variable's raw text, "" where it is
@@ -26,7 +29,7 @@ type Config struct {
 	CapTools         List   `envconfig:"CAPGATE_CAP_TOOLS" meaning:"comma list of the tools that are capped; default WebSearch,WebFetch,Agent,Task,Workflow, also for a list without a name"`
 	AllowedSubagents List   `envconfig:"CAPGATE_ALLOWED_SUBAGENTS" meaning:"comma list of subagent types; turns the subagent gates on; without a name in it (a lone comma) no type is allowed"`
 	Spec             string `envconfig:"CAPGATE_SPEC" meaning:"spec file; turns the subagent gates on"`
-	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off (default), ask or deny: what happens when a subagent is about to start"`
+	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off, ask or deny: what happens when a subagent is about to start; default the spec's, else off; any other word asks"`
 	Deadline         Millis `envconfig:"CAPGATE_DEADLINE_MS" meaning:"how long the hook may take from its start, in milliseconds; default 2000, also for anything but a positive number"`
 }
 
@@ -106,10 +109,20 @@ func (c *Config) each(visit func(field reflect.Value, tag reflect.StructTag)) {
 // CapOff reports whether a kill switch turns the cap off.
 func (c Config) CapOff() bool { return c.Disable.On() || c.DisableCap.On() }
 
-// GatesActive reports whether the subagent gates judge calls: a spec or an allow list is given and no kill switch is on.
+// CapOn reports whether the cap judges calls.
+func (c Config) CapOn() bool { return c.Enabled.On() && !c.CapOff() }
+
+// Declares reports whether a spec or a list says which subagents there may be.
+func (c Config) Declares() bool { return c.Spec != "" || c.AllowedSubagents != "" }
+
+// GatesActive reports whether the subagent gates judge calls: a spec or an allow list is given, or spawns have to be
+// admitted, and no kill switch is on.
 func (c Config) GatesActive() bool {
-	return !c.Disable.On() && !c.DisableGates.On() && (c.Spec != "" || c.AllowedSubagents != "")
+	return !c.Disable.On() && !c.DisableGates.On() && (c.Declares() || c.Admission != "" && c.Admission != "off")
 }
+
+// GuardActive reports whether writes to our own files are judged: while the cap or the gates are on.
+func (c Config) GuardActive() bool { return c.CapOn() || c.GatesActive() }
 
 // StateDir returns the state directory, cleaned, and whether it can be one: it must be an absolute path, since the
 // hook's and the loop's working directories differ.
@@ -134,18 +147,14 @@ func (c Config) LedgerPath() (string, error) {
 	return filepath.Clean(c.Ledger), nil
 }
 
-// Caps reports whether the tool is one of the capped ones. Names are compared exactly.
-func (c Config) Caps(tool string) bool {
+// Caps reports whether the call is of a capped tool, by its own name or by what it counts as. Names are compared
+// exactly.
+func (c Config) Caps(call gates.Call) bool {
 	names := c.CapTools.Names()
 	if len(names) == 0 {
 		names = DefaultCapTools
 	}
-	for _, name := range names {
-		if name == tool {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, call.Tool) || call.CountsAs != "" && slices.Contains(names, call.CountsAs)
 }
 
 // Switch is on when its value is exactly "1"; anything else is off.

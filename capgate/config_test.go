@@ -10,6 +10,8 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/gates"
 )
 
 func lookupIn(env map[string]string) Lookup {
@@ -81,8 +83,16 @@ func TestCapToolsReplaceTheDefaultList(t *testing.T) {
 		{"Bash, Read", "Bash", true}, {"Bash, Read", "Read", true}, {"Bash, Read", "WebSearch", false},
 		{",", "WebSearch", true}, {" , ", "WebSearch", true}, {"*", "WebSearch", false},
 	} {
-		require.Equal(t, c.want, Config{CapTools: List(c.list)}.Caps(c.tool), "%q %q", c.list, c.tool)
+		require.Equal(t, c.want, Config{CapTools: List(c.list)}.Caps(gates.Call{Tool: c.tool}), "%q %q", c.list, c.tool)
 	}
+}
+
+func TestAnotherClientsToolIsCappedAsWhatItCountsAs(t *testing.T) {
+	call := gates.Call{Tool: "web_search", CountsAs: "WebSearch"}
+	require.True(t, Config{}.Caps(call))
+	require.True(t, Config{CapTools: "web_search"}.Caps(call))
+	require.False(t, Config{CapTools: "WebFetch"}.Caps(call))
+	require.False(t, Config{}.Caps(gates.Call{Tool: "read"}))
 }
 
 func TestFallbackNamesCountWhereTheFirstIsUnsetOrEmpty(t *testing.T) {

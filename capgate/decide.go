@@ -2,8 +2,6 @@ package capgate
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/capgate/capgate/gates"
@@ -42,17 +40,21 @@ func (f *Facts) settledWithout(stage Stage) bool {
 // Overdue fills in that the stage after the known one could not be read before the deadline, which the table judges
 // as "cannot count".
 func (f Facts) Overdue() Facts {
-	awaited := f.Known + 1
-	if f.Known >= StageLedger {
-		awaited = StageLedger
-	}
-	f.Known = StageLedger
-	f.LedgerErr = fmt.Errorf("the %s was %w of %v", awaited, ErrOverdue, f.Deadline())
-	if awaited <= StageMarker {
-		f.MarkerErr = f.LedgerErr
-	}
-	if awaited <= StagePayload {
-		f.PayloadErr = f.LedgerErr
+	awaited := min(f.Known+1, StageAdmission)
+	err := fmt.Errorf("the %s was %w of %v", awaited, ErrOverdue, f.Deadline())
+	f.Known = StageAdmission
+	switch awaited {
+	case StagePayload:
+		f.PayloadErr = err
+		fallthrough
+	case StageSpec:
+		f.SpecErr = err
+		fallthrough
+	case StageMarker:
+		f.MarkerErr = err
+		fallthrough
+	case StageLedger:
+		f.LedgerErr = err
 	}
 	return f
 }
@@ -91,28 +93,7 @@ func Combine(verdicts ...gates.Verdict) gates.Verdict {
 // obeyed.
 func WithID(reason, id string) string {
 	tail := " [capgate " + id + "]"
-	return cut(Visible(reason), MaxReason-len(tail)) + tail
-}
-
-// Visible returns text with control characters and invisible ones (bidi controls, zero width) written as Go escapes.
-func Visible(text string) string {
-	if strings.IndexFunc(text, hidden) < 0 && utf8.ValidString(text) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			q := fmt.Sprintf("%+q", r)
-			b.WriteString(q[1 : len(q)-1])
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+	return cut(gates.Visible(reason), MaxReason-len(tail)) + tail
 }
 
 // cut shortens text to at most limit bytes, at a rune's boundary, and marks that it did.

@@ -88,6 +88,7 @@ var tableCases = []struct {
 	{CodeBudgetSpent, "at the limit", func(f *Facts) { f.Budget.Used = 8 }},
 	{CodeBudgetSpent, "above the limit", func(f *Facts) { f.Budget.Used = 9 }},
 	{CodeBudgetSpent, "limit 1", func(f *Facts) { f.Budget.Used, f.Budget.Limit = 1, 1 }},
+	{CodeBudgetSpent, "closed with turns left", func(f *Facts) { f.Budget.Closed = true }},
 	{CodeWithinBudget, "one below the limit", func(f *Facts) { f.Budget.Used = 7 }},
 	{CodeWithinBudget, "exactly as old as the TTL", func(f *Facts) { f.Marker.StartedAt = now.Add(-DefaultScopeTTL) }},
 	{CodeWithinBudget, "nothing used", func(f *Facts) { f.Budget.Used = 0 }},
@@ -158,7 +159,8 @@ func TestStagesAreReadOnlyAsFarAsNeeded(t *testing.T) {
 		{"enabled needs the payload", StageConfig, nil, StagePayload, ""},
 		{"a tool that is not capped needs no marker", StagePayload, func(f *Facts) { f.Call.Tool = "Read" }, 0, CodeToolNotCapped},
 		{"no state directory needs no marker", StagePayload, func(f *Facts) { f.Config.DataDir = "" }, 0, CodeNoStateDir},
-		{"a capped tool needs the marker", StagePayload, nil, StageMarker, ""},
+		{"a capped tool needs what is declared, which is nothing here", StagePayload, nil, StageSpec, ""},
+		{"and then the marker", StageSpec, nil, StageMarker, ""},
 		{"outside any scope the ledger is not opened", StageMarker, func(f *Facts) { f.MarkerErr = scope.ErrNone }, 0, CodeNoMarker},
 		{"an expired marker needs no ledger", StageMarker, func(f *Facts) { f.Marker.StartedAt = now.Add(-7 * time.Hour) }, 0, CodeMarkerExpired},
 		{"in scope the ledger is read", StageMarker, nil, StageLedger, ""},
@@ -186,7 +188,7 @@ func TestStagesAreReadOnlyAsFarAsNeeded(t *testing.T) {
 
 // The deadline: whatever was being awaited, an enabled cap denies with the code for "cannot count".
 func TestOverdueIsCannotCount(t *testing.T) {
-	for known := StageConfig; known <= StageLedger; known++ {
+	for known := StageConfig; known <= StageMarker; known++ {
 		t.Run("after "+known.String(), func(t *testing.T) {
 			f := Facts{Config: Config{Enabled: "1", DataDir: "/state"}, Now: now, Known: known}
 			if known >= StagePayload {
@@ -203,6 +205,9 @@ func TestOverdueIsCannotCount(t *testing.T) {
 			require.Contains(t, row.Verdict(f).Reason, "not done before the deadline of 2s")
 		})
 	}
+	t.Run("what the ledger said stands", func(t *testing.T) {
+		require.Equal(t, CodeWithinBudget, Table.code(inScope().Overdue()))
+	})
 	t.Run("a kill switch still passes", func(t *testing.T) {
 		f := Facts{Config: Config{Enabled: "1", DisableCap: "1"}}.Overdue()
 		require.Equal(t, CodeKillSwitch, Table.code(f))

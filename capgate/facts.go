@@ -20,15 +20,17 @@ type Stage uint8
 
 // The stages, in the order in which they are read: each costs more than the one before it.
 const (
-	StageConfig  Stage = iota // the environment only
-	StagePayload              // the call
-	StageMarker               // the session's marker
-	StageLedger               // the run's budget
+	StageConfig    Stage = iota // the environment only
+	StagePayload                // the call
+	StageSpec                   // what is declared for it: the spec, and which file it writes
+	StageMarker                 // the session's marker
+	StageLedger                 // the run's budget
+	StageAdmission              // whether an operator admitted the spawn; reading this spends the admission
 )
 
 // String names what has been read.
 func (s Stage) String() string {
-	return [...]string{"environment", "payload", "marker", "ledger"}[s]
+	return [...]string{"environment", "payload", "spec", "marker", "ledger", "admission"}[s]
 }
 
 // ErrOverdue stands for a read that did not end before the deadline.
@@ -44,6 +46,11 @@ type Facts struct {
 	Call       gates.Call
 	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
 
+	// StageSpec: read only where the call needs it; Call.Path and Call.HoldsHook are filled in here, too
+	Spec      gates.Spec
+	SpecErr   error // why the spec cannot be used
+	Protected gates.Protected
+
 	// StageMarker
 	Marker    scope.Marker
 	MarkerErr error // as [scope.Read] returns it, or ErrOverdue
@@ -51,6 +58,9 @@ type Facts struct {
 	// StageLedger
 	Budget    ledger.Budget
 	LedgerErr error // as [ledger.Ledger] returns it, or ErrOverdue
+
+	// StageAdmission
+	AdmittedBy string // id of the admission that lets the spawn through; "" = none does
 }
 
 // TTL returns how long a marker holds.

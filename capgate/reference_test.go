@@ -57,10 +57,33 @@ call outside any scope never opens the ledger.
 
 The deadline (` + "`CAPGATE_DEADLINE_MS`" + `) counts from the start of the process, over standard input, locks and disk. When it
 passes before a row is reached, the verdict is ` + "`ledger-unreadable`" + `, unless row 1 or 2 holds.
-
-One code stands outside the table: ` + "`panic`" + `, a fault of capgate itself, which denies.
 `)
+	b.WriteString(gatesReference())
 	return b.String()
+}
+
+// gatesReference is the second half of decisions.md.
+func gatesReference() string {
+	var b strings.Builder
+	b.WriteString(`
+# The gates
+
+Every gate that is on is asked about every call, beside the cap. Deny beats ask, ask beats rewrite, rewrite beats pass; of
+equals the first in the order of this table shows its reason, with the cap between guard and foreground. A rewrite rides
+along with an ask.
+
+| code | gate | verdict | rule | what would change it |
+| --- | --- | --- | --- | --- |
+`)
+	for _, c := range Codes {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c.Code, c.Gate, c.Outcome, c.Rule, c.Change)
+	}
+	b.WriteString(`
+Type, caller, bash and foreground are on with a spec (|CAPGATE_SPEC|) or a list (|CAPGATE_ALLOWED_SUBAGENTS|; where both are
+given, the spec's list is used). Admission is on where |CAPGATE_ADMISSION|, or else the spec, says so. Guard is on while the
+cap or any of the others is. |CAPGATE_DISABLE_GATES=1| switches all but guard off.
+`)
+	return strings.NewReplacer("|CAPGATE", "`CAPGATE", "SPEC|", "SPEC`", "SUBAGENTS|", "SUBAGENTS`", "ADMISSION|", "ADMISSION`", "=1|", "=1`").Replace(b.String())
 }
 
 func environmentReference() string {

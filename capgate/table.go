@@ -71,7 +71,7 @@ var Table = Rows{
 		Condition: "tool is not capped (`CAPGATE_CAP_TOOLS`, default WebSearch, WebFetch, Agent, Task, Workflow)",
 		Why:       "Read, Write, Edit stay open to write up the result",
 		Change:    "name the tool in CAPGATE_CAP_TOOLS",
-		holds:     func(f *Facts) bool { return f.PayloadErr == nil && !f.Config.Caps(f.Call.Tool) },
+		holds:     func(f *Facts) bool { return f.PayloadErr == nil && !f.Config.Caps(f.Call) },
 	},
 	{
 		Code: CodeNoSession, Outcome: gates.Pass, Needs: StagePayload,
@@ -117,7 +117,7 @@ var Table = Rows{
 		Change:    "arm the session again with capgate scope open, or disarm it with capgate scope close",
 		holds:     func(f *Facts) bool { return f.MarkerErr != nil && !errors.Is(f.MarkerErr, ErrOverdue) },
 		reason: func(f *Facts) string {
-			return cannotCount(f.MarkerErr.Error(), "This holds until the session is armed anew or closed with `capgate scope close`")
+			return cannotCount(f.MarkerErr.Error(), "This holds until an operator arms the session anew")
 		},
 	},
 	{
@@ -137,16 +137,20 @@ var Table = Rows{
 		Change:    "open the run with the command that arms the session: capgate scope open",
 		holds:     func(f *Facts) bool { return f.LedgerErr != nil },
 		reason: func(f *Facts) string {
-			return cannotCount(fmt.Sprintf("run %s is not in the ledger", f.Marker.Run), "This holds until the run is opened (`capgate scope open`) or the session is closed (`capgate scope close`)")
+			return cannotCount(fmt.Sprintf("run %s is not in the ledger", f.Marker.Run), "This holds until an operator arms the session anew")
 		},
 	},
 	{
 		Code: CodeBudgetSpent, Outcome: gates.Deny, Needs: StageLedger,
-		Condition: "used ≥ limit",
+		Condition: "used ≥ limit, or the run is closed and takes no more turns",
 		Why:       "the bound",
-		Change:    "grant turns with capgate run grant RUN --turns N --reason TEXT, or end the scope with capgate scope close",
-		holds:     func(f *Facts) bool { return f.Budget.Used >= f.Budget.Limit },
+		Change:    "grant turns with capgate run grant RUN --turns N --reason TEXT (not to a closed run), or end the scope with capgate scope close",
+		holds:     func(f *Facts) bool { return f.Budget.Used >= f.Budget.Limit || f.Budget.Closed },
 		reason: func(f *Facts) string {
+			if f.Budget.Closed {
+				return fmt.Sprintf("run %s is closed (%d of %d turns used) and takes no more. This is final for this run: do not retry. Write up what you have.",
+					f.Marker.Run, f.Budget.Used, f.Budget.Limit)
+			}
 			return fmt.Sprintf("turn budget spent (%d of %d, run %s). This is final for this run: do not retry. Write up what you have.",
 				f.Budget.Used, f.Budget.Limit, f.Marker.Run)
 		},

@@ -48,7 +48,16 @@ type Call struct {
 	AgentID   string          // "" on the main thread, else the subagent that makes the call
 	AgentType string          // the subagent's type; may be set on the main thread, too
 	Mode      string          // the client's permission mode
+	Dir       string          // the session's working directory
+	CountsAs  string          // the Claude Code tool that another client's call amounts to for the cap; "" = none
 	Attended  Presence        // whether a human can be asked
+
+	// NoBackground says that the client starts every agent in the foreground, whatever the call asks for.
+	NoBackground bool
+	// Path is the file that a write tool is about to write, absolute, with symlinks resolved; "" for other tools.
+	Path string
+	// HoldsHook says that the file at Path is a client's settings file that holds our hook.
+	HoldsHook bool
 }
 
 // Verdict is a gate's answer to one call. The zero value passes.

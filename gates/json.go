@@ -18,6 +18,11 @@ var ErrSyntax = errors.New("not a JSON object")
 // The grammar is RFC 8259's, as encoding/json checks it, with one difference: there is no bound on nesting, because a
 // tool call whose input is nested deeper than a parser likes must still be judged. Memory is one bit a level.
 func Members(data []byte, visit func(key string, value []byte)) error {
+	return spans(data, func(key string, start, end int) { visit(key, data[start:end:end]) })
+}
+
+// spans is [Members] with the value's place in data in the value's stead.
+func spans(data []byte, visit func(key string, start, end int)) error {
 	s := scanner{data: data}
 	if err := s.object(visit); err != nil {
 		return fmt.Errorf("%w: %w", ErrSyntax, err)
@@ -54,7 +59,7 @@ type scanner struct {
 	depth int
 }
 
-func (s *scanner) object(visit func(key string, value []byte)) error {
+func (s *scanner) object(visit func(key string, start, end int)) error {
 	s.space()
 	if !s.take('{') {
 		return s.unexpected("'{'")
@@ -79,7 +84,7 @@ func (s *scanner) object(visit func(key string, value []byte)) error {
 		if err := s.value(); err != nil {
 			return err
 		}
-		visit(key, s.data[start:s.pos:s.pos])
+		visit(key, start, s.pos)
 		s.space()
 		switch {
 		case s.take('}'):

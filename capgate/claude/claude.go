@@ -58,11 +58,20 @@ func Decode(payload []byte) (Event, error) {
 			e.Call.AgentType, _ = gates.Text(value)
 		case "permission_mode":
 			e.Call.Mode, _ = gates.Text(value)
+		case "cwd":
+			e.Call.Dir, _ = gates.Text(value)
 		case "tool_input":
 			e.Call.Input = value
 		}
 	})
 	return e, err
+}
+
+// Background reports whether the session may start agents in the background: not with
+// CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1.
+func Background(lookup func(string) (string, bool)) bool {
+	v, _ := lookup("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+	return v != "1"
 }
 
 // Presence reads the client's variable CLAUDE_CODE_SESSION_ATTENDED: "1" interactive, "0" headless, anything else

@@ -30,6 +30,7 @@ func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
 				AgentID string          `json:"agent_id"`
 				Type    string          `json:"agent_type"`
 				Mode    string          `json:"permission_mode"`
+				Dir     string          `json:"cwd"`
 				Input   json.RawMessage `json:"tool_input"`
 			}
 			require.NoError(t, json.Unmarshal(payload, &want))
@@ -37,7 +38,7 @@ func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, Event{Name: want.Event, Call: gates.Call{
 				Session: want.Session, Tool: want.Tool, Input: want.Input, UseID: want.UseID,
-				AgentID: want.AgentID, AgentType: want.Type, Mode: want.Mode,
+				AgentID: want.AgentID, AgentType: want.Type, Mode: want.Mode, Dir: want.Dir,
 			}}, got)
 			require.Equal(t, strings.HasPrefix(filepath.Base(file), "PreToolUse-"), got.Blocking())
 		})

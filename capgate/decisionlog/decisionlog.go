@@ -51,14 +51,15 @@ type Record struct {
 	AgentID   string    `json:"agent_id,omitempty"`
 	AgentType string    `json:"agent_type,omitempty"`
 	ToolUseID string    `json:"tool_use_id,omitempty"`
-	Used      *int64    `json:"used,omitempty"`  // nil where the ledger was not read
-	Limit     *int64    `json:"limit,omitempty"` // nil where the ledger was not read
+	Admission string    `json:"admission,omitempty"` // what admitted the spawn beforehand
+	Used      *int64    `json:"used,omitempty"`      // nil where the ledger was not read
+	Limit     *int64    `json:"limit,omitempty"`     // nil where the ledger was not read
 	Reason    string    `json:"reason,omitempty"`
 }
 
 // line returns the record as it is written. Fields too long for a line are cut.
 func (r Record) line() ([]byte, error) {
-	for _, field := range []*string{&r.Session, &r.Run, &r.Tool, &r.AgentID, &r.AgentType, &r.ToolUseID} {
+	for _, field := range []*string{&r.Session, &r.Run, &r.Tool, &r.AgentID, &r.AgentType, &r.ToolUseID, &r.Admission} {
 		*field = clip(*field, maxField)
 	}
 	for {
@@ -73,7 +74,7 @@ func (r Record) line() ([]byte, error) {
 		// A character can take six bytes as an escape; cutting as many characters as there are bytes too many
 		// ends within a few rounds, at an empty reason at the latest.
 		if r.Reason == "" {
-			r.Session, r.Run, r.Tool, r.AgentID, r.AgentType, r.ToolUseID = "", "", "", "", "", ""
+			r.Session, r.Run, r.Tool, r.AgentID, r.AgentType, r.ToolUseID, r.Admission = "", "", "", "", "", "", ""
 			continue
 		}
 		r.Reason = clip(r.Reason, max(len(r.Reason)-max(over/6, 1), 0))

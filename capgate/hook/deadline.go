@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/capgate/claude"
 )
 
 // grace is what is kept of the deadline for saying the answer: a fortieth of it, at most 25 ms. Waits for locks end
@@ -26,13 +25,10 @@ func (r *run) overdue() {
 	case r.decided != nil: // only the log or the client's pipe is slow
 		late = *r.decided
 		late.id = ""
-	case !r.event.Blocking(), r.facts.Known == capgate.StageConfig && !firstWords(r.payload).Blocking():
+	case r.call.Silent, r.facts.Known == capgate.StageConfig && r.firstWords().Silent:
 		// It is no tool call, as far as one can tell.
 	default:
-		late.facts = r.facts.Overdue()
-		row, _, _ := capgate.Table.Decide(late.facts)
-		late.verdict = row.Verdict(late.facts)
-		late = identified(late)
+		late = r.lateDecision(r.facts)
 	}
 	silent := r.claimed
 	r.claimed = true
@@ -45,20 +41,20 @@ func (r *run) overdue() {
 		}
 		close(said)
 		r.log(late)
-		r.Exit(claude.Encode(late.verdict).Exit)
+		r.Exit(r.Client.Encode(late.verdict).Exit)
 	}()
 	select {
 	case <-said:
 	case <-time.After(grace(late.facts)):
 	}
 	time.Sleep(grace(late.facts))
-	r.Exit(claude.Encode(late.verdict).Exit)
+	r.Exit(r.Client.Encode(late.verdict).Exit)
 }
 
 // firstWords decodes what has come of a payload that is not whole.
-func firstWords(payload []byte) claude.Event {
-	event, _ := claude.Decode(payload[:min(len(payload), firstRead)])
-	return event
+func (r *run) firstWords() Call {
+	call, _ := r.Client.Decode(r.payload[:min(len(r.payload), firstRead)], r.Lookup)
+	return call
 }
 
 // firstRead is the size of the first read from stdin, in bytes: most payloads fit, and the pages are not touched

@@ -15,19 +15,15 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/capgate/claude"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
-	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
-
-// CodePanic is the code of a deny whose reason is a fault of our own.
-const CodePanic = "panic"
 
 // Process is the outside world of one hook run.
 type Process struct {
 	Start  time.Time // of the process
+	Client Client
 	Lookup capgate.Lookup
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -41,8 +37,8 @@ func (p Process) Run() {
 	r := &run{Process: p}
 	r.facts.Config = capgate.LoadConfig(p.Lookup)
 	r.facts.Now = p.Start
-	if _, _, settled := capgate.Table.Decide(r.facts); settled {
-		p.Exit(claude.ExitPass) // off, before anything is read
+	if _, _, settled := capgate.Decide(r.facts); settled {
+		r.Exit(r.say(decision{})) // all is off, before anything is read
 		return
 	}
 	timer := time.AfterFunc(r.watchdogIn(), r.overdue)
@@ -62,7 +58,7 @@ type run struct {
 	mu      sync.Mutex
 	facts   capgate.Facts
 	payload []byte
-	event   claude.Event
+	call    Call
 	decided *decision // what the answer will be, once it is known
 	claimed bool      // somebody is answering
 }
@@ -80,67 +76,57 @@ func (r *run) judge() decision {
 	payload, err := r.readStdin()
 	facts := r.facts
 	if errors.Is(err, capgate.ErrOverdue) {
-		facts = facts.Overdue()
-		row, _, _ := capgate.Table.Decide(facts)
-		return r.decide(row, facts)
+		return r.lateDecision(facts)
 	}
 	facts.Known = capgate.StagePayload
-	event := claude.Event{}
+	var call Call
 	if facts.PayloadErr = err; err == nil {
-		event, facts.PayloadErr = claude.Decode(payload)
+		call, facts.PayloadErr = r.Client.Decode(payload, r.Lookup)
 	}
-	facts.Call = event.Call
-	facts.Call.Attended = claude.Presence(r.Lookup)
-	r.publish(facts, event)
-	if !event.Blocking() {
+	facts.Call = call.Call
+	r.publish(facts, call)
+	if call.Silent {
 		return decision{facts: facts}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), r.Start.Add(facts.Deadline()-2*grace(facts)))
 	defer cancel()
 	for {
-		row, need, done := capgate.Table.Decide(facts)
+		d, need, done := capgate.Decide(facts)
 		if done {
-			return r.decide(row, facts)
+			return r.decide(d, facts)
 		}
 		facts = Gather(ctx, facts, need)
-		r.publish(facts, event)
+		r.publish(facts, call)
 	}
 }
 
-// Gather reads the facts of one stage, of which the stages before it are known. ctx bounds waiting for locks.
-func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.Facts {
-	f.Known = stage
-	switch stage {
-	case capgate.StageMarker:
-		state, _ := f.Config.StateDir()
-		f.Marker, f.MarkerErr = scope.Read(state, f.Call.Session)
-	case capgate.StageLedger:
-		var path string
-		if path, f.LedgerErr = f.Config.LedgerPath(); f.LedgerErr == nil {
-			f.Budget, f.LedgerErr = ledger.NewFile(path, ledger.Options{}).
-				Budget(ctx, f.Marker.Run, (*ledger.Anchor)(f.Marker.Anchor))
-		}
-	}
-	return f
-}
-
-func (r *run) publish(f capgate.Facts, e claude.Event) {
+func (r *run) publish(f capgate.Facts, c Call) {
 	r.mu.Lock()
-	r.facts, r.event = f, e
+	r.facts, r.call = f, c
 	r.mu.Unlock()
 }
 
-// decide completes the verdict with its id and does what the row asks for besides it.
-func (r *run) decide(row capgate.Row, f capgate.Facts) decision {
-	d := decision{verdict: row.Verdict(f), facts: f}
-	if row.Code == capgate.CodeMarkerExpired {
+// decide completes the verdict with its id and does what it asks for besides the answer.
+func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
+	d := decision{verdict: judged.Verdict, facts: f}
+	switch {
+	case judged.Verdict.Code == capgate.CodeAdmitted:
+		d.id = decisionlog.NewID(f.Now)
+	case judged.Row.Code == capgate.CodeMarkerExpired:
 		state, _ := f.Config.StateDir()
-		if removed, err := scope.Remove(state, f.Marker); err == nil && removed {
+		if removed, err := scope.Remove(state, f.Marker); err == nil && removed && d.verdict.Outcome == gates.Pass {
 			d.id = decisionlog.NewID(f.Now)
 			d.verdict.Reason = fmt.Sprintf("marker of run %s is %v old, TTL %v: removed", f.Marker.Run, f.Marker.Age(f.Now).Round(time.Second), f.TTL())
 		}
 	}
 	return identified(d)
+}
+
+// lateDecision judges a call of which the next stage was not read in time.
+func (r *run) lateDecision(f capgate.Facts) decision {
+	f = f.Overdue()
+	judged, _, _ := capgate.Decide(f)
+	return identified(decision{verdict: judged.Verdict, facts: f})
 }
 
 // identified gives every decision that is not a plain pass the id under which it is logged and explained.
@@ -156,14 +142,14 @@ func identified(d decision) decision {
 
 func (r *run) denyFault(fault any) decision {
 	r.mu.Lock()
-	f, event := r.facts, r.event
+	f, silent := r.facts, r.call.Silent
 	r.mu.Unlock()
-	if !event.Blocking() {
+	if silent {
 		return decision{facts: f}
 	}
 	return identified(decision{facts: f, verdict: gates.Verdict{
 		Outcome: gates.Deny,
-		Code:    CodePanic,
+		Code:    capgate.CodePanic,
 		Reason:  fmt.Sprintf("capgate: internal fault (%v), so the call cannot be judged. Do not retry. Report it and go on without this tool.", fault),
 	}})
 }
@@ -192,7 +178,7 @@ func (r *run) finish(d decision) {
 
 // say writes the answer and returns the exit status. What cannot be written changes no verdict.
 func (r *run) say(d decision) int {
-	a := claude.Encode(d.verdict)
+	a := r.Client.Encode(d.verdict)
 	if len(a.Stdout) > 0 {
 		_, _ = r.Stdout.Write(a.Stdout)
 	}
@@ -208,17 +194,17 @@ func (r *run) log(d decision) {
 	if d.id == "" || !ok {
 		return
 	}
-	_ = decisionlog.Append(state, d.record())
+	_ = decisionlog.Append(state, d.record(r.Client.Name))
 }
 
-func (d decision) record() decisionlog.Record {
+func (d decision) record(client string) decisionlog.Record {
 	rec := decisionlog.Record{
-		ID: d.id, At: d.facts.Now.UTC(), Client: "claude",
+		ID: d.id, At: d.facts.Now.UTC(), Client: client,
 		Code: d.verdict.Code, Outcome: d.verdict.Outcome.String(), Reason: d.verdict.Reason,
 		Session: d.facts.Call.Session, Run: d.facts.Marker.Run, Tool: d.facts.Call.Tool,
-		AgentID: d.facts.Call.AgentID, AgentType: d.facts.Call.AgentType, ToolUseID: d.facts.Call.UseID,
+		AgentID: d.facts.Call.AgentID, AgentType: d.facts.Call.AgentType, ToolUseID: d.facts.Call.UseID, Admission: d.facts.AdmittedBy,
 	}
-	if d.facts.Known == capgate.StageLedger && d.facts.LedgerErr == nil {
+	if d.facts.Budget.Limit > 0 {
 		rec.Used, rec.Limit = &d.facts.Budget.Used, &d.facts.Budget.Limit
 	}
 	return rec

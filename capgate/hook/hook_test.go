@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/decisionlog"
 )
 
@@ -22,7 +23,7 @@ type outcome struct {
 func runProcess(env map[string]string, p Process) outcome {
 	var out, err bytes.Buffer
 	exit := make(chan int, 8)
-	p.Start = time.Now()
+	p.Start, p.Client = time.Now(), Claude
 	p.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	p.Stdout, p.Stderr = &out, &err
 	p.Exit = func(status int) {
@@ -48,7 +49,7 @@ func TestAPanicDenies(t *testing.T) {
 	require.Contains(t, got.stderr, `capgate: internal fault (boom\x1b[2J)`)
 	last, err := decisionlog.Last(state, 1)
 	require.NoError(t, err)
-	require.Equal(t, CodePanic, last[0].Code)
+	require.Equal(t, capgate.CodePanic, last[0].Code)
 	require.Contains(t, got.stderr, last[0].ID)
 }
 

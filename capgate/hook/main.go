@@ -1,18 +1,30 @@
 package hook
 
 import (
+	"fmt"
 	"os"
 	"time"
+
+	"github.com/capgate/capgate/capgate/claude"
 )
 
-// Main is the whole of capgate-hook and of `capgate hook`. start is when the process started. It does not return.
-func Main(start time.Time) {
+// Main is the whole of capgate-hook and of `capgate hook`. start is when the process started, args are the arguments
+// after the command. It does not return.
+func Main(start time.Time, args []string) {
+	stderr := descriptor(2)
+	client, err := clientOf(args)
+	if err != nil {
+		// A hook that is wired wrongly must not let calls through.
+		_, _ = fmt.Fprintf(stderr, "capgate: %v\n", err)
+		os.Exit(claude.ExitBlock)
+	}
 	Process{
 		Start:  start,
+		Client: client,
 		Lookup: os.LookupEnv,
 		Stdin:  os.Stdin,
 		Stdout: descriptor(1),
-		Stderr: descriptor(2),
+		Stderr: stderr,
 		Exit:   os.Exit,
 	}.Run()
 }

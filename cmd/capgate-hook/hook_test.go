@@ -54,6 +54,7 @@ type world struct {
 	state  string
 	ledger *ledger.File
 	env    map[string]string
+	args   []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,7 +102,7 @@ type result struct {
 }
 
 func (w *world) command(ctx context.Context) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary)
+	cmd := exec.CommandContext(ctx, binary, w.args...)
 	for k, v := range w.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
@@ -154,7 +155,7 @@ func (w *world) requireDeny(r result, code string) {
 	w.t.Helper()
 	require.Equal(w.t, 2, r.exit, r.stderr)
 	require.Empty(w.t, r.stdout)
-	require.Regexp(w.t, `^capgate: .* \[capgate [0-9A-HJKMNP-TV-Z]{26}\]\n$`, r.stderr)
+	require.Regexp(w.t, `^\S.* \[capgate [0-9A-HJKMNP-TV-Z]{26}\]\n$`, r.stderr)
 	require.LessOrEqual(w.t, len(r.stderr), capgate.MaxReason+1)
 	if _, err := os.Stat(w.state); err == nil && code != capgate.CodeNoStateDir {
 		require.Equal(w.t, code, w.code())
@@ -249,6 +250,10 @@ func TestEachRowOfTheTable(t *testing.T) {
 		{capgate.CodeBudgetSpent, "the plugin's state directory", search, func(_ *testing.T, w *world) {
 			delete(w.env, "CAPGATE_DATA_DIR")
 			w.env["CLAUDE_PLUGIN_DATA"] = w.state
+		}},
+		{capgate.CodeBudgetSpent, "closed with turns left", search, func(t *testing.T, w *world) {
+			_, err := w.open("storm-43", 4, 1).arm(session, "storm-43").ledger.CloseRun(t.Context(), "storm-43")
+			require.NoError(t, err)
 		}},
 		{capgate.CodeWithinBudget, "a grant raised the limit", search, func(t *testing.T, w *world) {
 			_, err := w.ledger.Grant(t.Context(), "storm-42", 1, "one more")

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/capgate/capgate/capgate/hook"
@@ -11,4 +12,4 @@ import (
 // start is taken while the package is initialised, as near to the start of the process as a Go program gets.
 var start = time.Now()
 
-func main() { hook.Main(start) }
+func main() { hook.Main(start, os.Args[1:]) }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
 )
 
@@ -58,7 +59,7 @@ func Main(o Outside) int {
 	if _, ok := errors.AsType[usageError](err); ok || !a.ran {
 		message = usageMessage(message, cmd)
 	}
-	fmt.Fprintf(o.Stderr, "capgate: %s\n", capgate.Visible(message))
+	fmt.Fprintf(o.Stderr, "capgate: %s\n", gates.Visible(message))
 	if errors.Is(err, ledger.ErrBudgetSpent) {
 		return StatusRefused
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -98,8 +98,8 @@ func (a *app) completeDimensions(cmd *cobra.Command, _ []string, _ string) ([]st
 
 // candidate adds a name to those offered, unless a shell would read something else into it.
 func candidate(found []string, name, description string) []string {
-	if capgate.Visible(name) != name {
+	if gates.Visible(name) != name {
 		return found
 	}
-	return append(found, cobra.CompletionWithDesc(name, capgate.Visible(description)))
+	return append(found, cobra.CompletionWithDesc(name, gates.Visible(description)))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -12,14 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/capgate/claude"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
 
 func newExplainCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	var client string
+	cmd := &cobra.Command{
 		Use:     "explain [ID]",
 		GroupID: groupOperator,
 		Short:   "Say why a call was judged as it was, and what would change it",
@@ -31,7 +34,8 @@ same call would be judged now.
 Without one it reads a hook payload from standard input and judges it as the hook would, in this shell's environment;
 nothing is logged, no marker is removed, and the exit status is 0 whatever the verdict.`,
 		Example: `  capgate explain 01JD8XJ6S0W5T0V9Z1Q2R3M4N5
-  CAPGATE_ENABLED=1 capgate explain < payload.json`,
+  CAPGATE_ENABLED=1 capgate explain < payload.json
+  CAPGATE_ENABLED=1 capgate explain --client omp < question.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("unexpected argument %q: explain takes one id", args[1])
@@ -42,9 +46,11 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 			if len(args) == 1 {
 				return a.explainID(cmd, args[0])
 			}
-			return a.explainPayload(cmd)
+			return a.explainPayload(cmd, client)
 		}),
 	}
+	cmd.Flags().StringVar(&client, "client", hook.Claude.Name, "whose payload is on standard input: claude or omp")
+	return cmd
 }
 
 // explanation is what `explain --json` prints.
@@ -53,7 +59,9 @@ type explanation struct {
 	At      time.Time       `json:"at"`
 	Outcome string          `json:"outcome"`
 	Code    string          `json:"code"`
-	Row     int             `json:"row"` // of the decision table, from 1; 0 where none of its rows gave the code
+	Cap     string          `json:"cap,omitempty"`   // the code of the cap's row
+	Row     int             `json:"row"`             // of the cap's table, from 1; 0 where it is not known
+	Gates   []explainedGate `json:"gates,omitempty"` // each gate that was asked, the cap among them
 	Reason  string          `json:"reason,omitempty"`
 	Why     string          `json:"why"`
 	Change  string          `json:"change"`
@@ -70,6 +78,12 @@ type explainedFact struct {
 	From  string `json:"from,omitempty"`
 }
 
+type explainedGate struct {
+	Gate    string `json:"gate"`
+	Outcome string `json:"outcome"`
+	Code    string `json:"code,omitempty"`
+}
+
 type explainedRow struct {
 	Row       int    `json:"row"`
 	Code      string `json:"code"`
@@ -77,15 +91,17 @@ type explainedRow struct {
 	Condition string `json:"condition"`
 }
 
-// fill completes the parts that follow from the code.
+// fill completes the parts that follow from the codes.
 func (e *explanation) fill() {
-	e.Row = 1 + slices.IndexFunc(capgate.Table, func(r capgate.Row) bool { return r.Code == e.Code })
-	if e.Row > 0 {
-		row := capgate.Table[e.Row-1]
-		e.Why, e.Change = row.Why, row.Change
-	} else {
-		e.Why = "no row of the decision table: a fault of capgate, which denies"
-		e.Change = "report it with this output"
+	if e.Cap == "" {
+		e.Cap = e.Code // of a logged decision one code is known
+	}
+	e.Row = 1 + slices.IndexFunc(capgate.Table, func(r capgate.Row) bool { return r.Code == e.Cap })
+	switch why, change := capgate.CodeMeaning(e.Code); {
+	case why != "":
+		e.Why, e.Change = why, change
+	default:
+		e.Why, e.Change = "this version does not know the code", "nothing is known of it"
 	}
 	for i, row := range capgate.Table {
 		state := "not asked"
@@ -114,34 +130,32 @@ func (a *app) explainID(cmd *cobra.Command, id string) error {
 	e := explanation{ID: r.ID, At: r.At, Outcome: r.Outcome, Code: r.Code, Reason: r.Reason, Inputs: recorded(r)}
 	e.fill()
 
-	f, err := a.facts(true)
-	if err != nil {
-		return err
+	if e.Row > 0 { // inputs are not logged, so the gates cannot be asked again
+		f, err := a.facts(true)
+		if err != nil {
+			return err
+		}
+		f.Config.Enabled, f.Config.DisableGates = "1", "1" // the hook that wrote the record was on, whatever this shell says
+		f.Known = capgate.StagePayload
+		f.Call = gates.Call{Session: r.Session, Tool: r.Tool, AgentID: r.AgentID, AgentType: r.AgentType, UseID: r.ToolUseID}
+		if r.Client == hook.OMP.Name {
+			f.Call.CountsAs = omp.CountsAs(f.Call)
+		}
+		now := a.judge(cmd, f, "")
+		e.Now = &now
 	}
-	f.Config.Enabled = "1" // the hook that wrote the record was enabled, whatever this shell says
-	f.Known = capgate.StagePayload
-	f.Call.Session, f.Call.Tool = r.Session, r.Tool
-	f.Call.AgentID, f.Call.AgentType, f.Call.UseID = r.AgentID, r.AgentType, r.ToolUseID
-	now := a.judge(cmd, f, "PreToolUse")
-	e.Now = &now
-
 	if a.json {
 		return a.printJSON(e)
 	}
 	a.printf("decision %s at %s\n", e.ID, stamp(e.At))
 	a.printExplanation(e)
-	a.printf("\nThe same call now: %s (%s)\n", now.Outcome, now.Code)
-	if now.Code != e.Code {
-		a.printf("  %s\n", a.tableCondition(now))
+	if e.Now != nil {
+		a.printf("\nThe same call now: %s (%s)\n", e.Now.Outcome, e.Now.Code)
+		if e.Now.Code != e.Code {
+			a.printf("  %s\n", e.Now.Why)
+		}
 	}
 	return nil
-}
-
-func (a *app) tableCondition(e explanation) string {
-	if e.Row == 0 {
-		return e.Why
-	}
-	return capgate.Table[e.Row-1].Condition
 }
 
 // recorded lists what the log kept of a decision's inputs.
@@ -161,7 +175,11 @@ func recorded(r decisionlog.Record) []explainedFact {
 	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
 }
 
-func (a *app) explainPayload(cmd *cobra.Command) error {
+func (a *app) explainPayload(cmd *cobra.Command, client string) error {
+	c, ok := hook.Clients[client]
+	if !ok {
+		return usagef("--client is %q: it takes %s", client, oneOf(slices.Sorted(maps.Keys(hook.Clients))))
+	}
 	if f, ok := a.Stdin.(*os.File); ok && isTerminal(f) {
 		return usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
 	}
@@ -173,17 +191,13 @@ func (a *app) explainPayload(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	event, err := claude.Decode(payload)
+	call, err := c.Decode(payload, a.Lookup)
 	f.Known = capgate.StagePayload
-	f.Call, f.PayloadErr = event.Call, err
-	f.Call.Attended = claude.Presence(a.Lookup)
-	e := a.judge(cmd, f, event.Name)
-	if !event.Blocking() {
-		e.Outcome, e.Code, e.Row, e.Reason = "pass", "", 0, ""
-		e.Why = "only PreToolUse is judged, this is " + event.Name
-		e.Change = "nothing"
-		for i := range e.Rows {
-			e.Rows[i].State = "not asked"
+	f.Call, f.PayloadErr = call.Call, err
+	e := a.judge(cmd, f, call.Event)
+	if call.Silent {
+		e = explanation{
+			At: e.At, Outcome: "pass", Why: "only PreToolUse is judged, this is " + call.Event, Change: "nothing", Inputs: e.Inputs,
 		}
 	}
 	if a.json {
@@ -218,13 +232,22 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 	ctx, cancel := a.context(cmd)
 	defer cancel()
 	for {
-		row, need, done := capgate.Table.Decide(f)
-		if !done {
+		d, need, done := capgate.Decide(f)
+		switch {
+		case !done && need == capgate.StageAdmission:
+			f.Known = need // looking it up would use it up
+			continue
+		case !done:
 			f = hook.Gather(ctx, f, need)
 			continue
 		}
-		v := row.Verdict(f)
-		e := explanation{At: f.Now.UTC(), Outcome: v.Outcome.String(), Code: v.Code, Reason: v.Reason, Inputs: a.lookedAt(f, event)}
+		e := explanation{
+			At: f.Now.UTC(), Outcome: d.Verdict.Outcome.String(), Code: d.Verdict.Code, Reason: d.Verdict.Reason,
+			Inputs: a.lookedAt(f, event), Cap: d.Row.Code,
+		}
+		for _, j := range d.Gates {
+			e.Gates = append(e.Gates, explainedGate{Gate: j.Gate, Outcome: j.Verdict.Outcome.String(), Code: j.Verdict.Code})
+		}
 		e.fill()
 		return e
 	}
@@ -284,7 +307,7 @@ func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
 
 func (a *app) printExplanation(e explanation) {
 	a.printf("%s  %s", e.Outcome, orDash(e.Code))
-	if e.Row > 0 {
+	if e.Row > 0 && e.Cap == e.Code {
 		a.printf("  (row %d: %s)", e.Row, capgate.Table[e.Row-1].Condition)
 	}
 	a.printf("\n\n")
@@ -301,7 +324,18 @@ func (a *app) printExplanation(e explanation) {
 		facts = append(facts, []string{"  " + f.Stage, f.Name, value})
 	}
 	a.table(facts...)
-	a.printf("\ntable\n")
+	if len(e.Gates) > 1 {
+		a.printf("\ngates\n")
+		var asked [][]string
+		for _, g := range e.Gates {
+			asked = append(asked, []string{"  " + g.Gate, g.Outcome, g.Code})
+		}
+		a.table(asked...)
+	}
+	if e.Row == 0 {
+		return
+	}
+	a.printf("\nthe cap's table\n")
 	var rows [][]string
 	for _, r := range e.Rows {
 		rows = append(rows, []string{fmt.Sprintf("  %2d", r.Row), r.Code, r.State, r.Condition})

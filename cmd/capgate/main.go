@@ -24,7 +24,7 @@ var start = time.Now()
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
-		hook.Main(start)
+		hook.Main(start, os.Args[2:])
 	}
 	// A reader that has gone away is an error that we report, not a signal that ends us silently.
 	signal.Ignore(syscall.SIGPIPE)

@@ -7,15 +7,15 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/gates"
 )
 
 // printf writes a piece of a result for humans. Of text from files, which anybody may have written, control characters
-// are shown and not obeyed: every string argument goes through [capgate.Visible].
+// are shown and not obeyed: every string argument goes through [gates.Visible].
 func (a *app) printf(format string, args ...any) {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
-			args[i] = capgate.Visible(s)
+			args[i] = gates.Visible(s)
 		}
 	}
 	fmt.Fprintf(a.out, format, args...)
@@ -34,7 +34,7 @@ func (a *app) table(rows ...[]string) {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			if cells[i] = capgate.Visible(cell); cell == "" {
+			if cells[i] = gates.Visible(cell); cell == "" {
 				cells[i] = "-"
 			}
 		}

@@ -1,0 +1,260 @@
+// Package admission keeps what an operator has admitted beforehand: so many spawns of one subagent type, for so long,
+// without a prompt.
+//
+// Admissions are in admissions.json in the state directory: {"format":1,"admissions":[…]}, see [Admission] for the
+// members. The file is read, changed and replaced (temporary file, fsync, rename) under an exclusive flock of
+// admissions.lock beside it, so that of any number of parallel spawns exactly as many are let through as were admitted.
+// A spawn is let through once: the same tool_use_id again gets the same answer and uses up nothing.
+//
+// A file that cannot be read or understood admits nothing.
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FileName is the store's name in the state directory.
+const FileName = "admissions.json"
+
+// Bounds of an admission.
+const (
+	MaxUses = 1000
+	MaxFor  = 30 * 24 * time.Hour
+	// keep is how long an admission that is over stays listed.
+	keep = 7 * 24 * time.Hour
+	// maxBytes bounds the store: it is read while a call waits.
+	maxBytes = 4 << 20
+)
+
+// Sentinels of the package.
+var (
+	ErrNotFound = errors.New("no such admission")
+	ErrInvalid  = errors.New("invalid admission")
+	ErrBusy     = errors.New("admissions are locked by another process")
+	ErrCorrupt  = errors.New("admissions cannot be read")
+)
+
+// Admission lets a number of spawns of one type through.
+type Admission struct {
+	ID      string     `json:"id"` // ULID
+	Type    string     `json:"type"`
+	Session string     `json:"session,omitempty"` // the only session it is for; "" = any
+	Uses    int        `json:"uses"`              // spawns it lets through, 1 to [MaxUses]
+	Reason  string     `json:"reason"`
+	At      time.Time  `json:"at"`    // UTC
+	Until   time.Time  `json:"until"` // UTC; it is over from then on
+	Revoked *time.Time `json:"revoked,omitempty"`
+	Spent   []Use      `json:"spent"`
+}
+
+// Use is one spawn that was let through.
+type Use struct {
+	At        time.Time `json:"at"`
+	Session   string    `json:"session"`
+	ToolUseID string    `json:"tool_use_id"`
+}
+
+// State tells in one word whether the admission still lets anything through: "open", "spent", "expired" or "revoked".
+func (a Admission) State(now time.Time) string {
+	switch {
+	case a.Revoked != nil:
+		return "revoked"
+	case len(a.Spent) >= a.Uses:
+		return "spent"
+	case !now.Before(a.Until):
+		return "expired"
+	}
+	return "open"
+}
+
+// check validates an admission that is to be added.
+func (a Admission) check() error {
+	switch {
+	case a.Type == "" || strings.TrimSpace(a.Type) != a.Type:
+		return fmt.Errorf("%w: the type is %q: name one subagent type", ErrInvalid, a.Type)
+	case a.Uses < 1 || a.Uses > MaxUses:
+		return fmt.Errorf("%w: %d uses: give 1 to %d", ErrInvalid, a.Uses, MaxUses)
+	case !a.Until.After(a.At) || a.Until.Sub(a.At) > MaxFor:
+		return fmt.Errorf("%w: it would hold for %v: give more than nothing and at most %v", ErrInvalid, a.Until.Sub(a.At), MaxFor)
+	case strings.TrimSpace(a.Reason) == "":
+		return fmt.Errorf("%w: it has no reason: say why", ErrInvalid)
+	}
+	return nil
+}
+
+// Add stores an admission.
+func Add(ctx context.Context, state string, a Admission) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if a.Spent == nil {
+		a.Spent = []Use{}
+	}
+	return change(ctx, state, func(all []Admission) ([]Admission, error) {
+		all = slices.DeleteFunc(all, func(old Admission) bool {
+			return old.State(a.At) != "open" && a.At.Sub(old.Until) > keep
+		})
+		return append(all, a), nil
+	})
+}
+
+// List returns all admissions, oldest first.
+func List(state string) ([]Admission, error) { return load(filepath.Join(state, FileName)) }
+
+// Revoke ends an admission. Revoking again changes nothing.
+func Revoke(ctx context.Context, state, id string, now time.Time) error {
+	return change(ctx, state, func(all []Admission) ([]Admission, error) {
+		for i := range all {
+			if strings.EqualFold(all[i].ID, id) {
+				if all[i].Revoked == nil {
+					now = now.UTC()
+					all[i].Revoked = &now
+				}
+				return all, nil
+			}
+		}
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+	})
+}
+
+// Take lets one call's spawns through, all of them or none, and returns the ids of the admissions they are charged to.
+// ok is false when too little is admitted. Without any admission it takes no lock and writes nothing.
+func Take(ctx context.Context, state, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool, err error) {
+	path := filepath.Join(state, FileName)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || len(types) == 0 {
+		return nil, false, nil
+	}
+	err = change(ctx, state, func(all []Admission) ([]Admission, error) {
+		if toolUseID != "" {
+			for _, a := range all {
+				if slices.ContainsFunc(a.Spent, func(u Use) bool { return u.ToolUseID == toolUseID && u.Session == session }) {
+					ids, ok = append(ids, a.ID), true
+				}
+			}
+			if ok {
+				return nil, errUnchanged
+			}
+		}
+		use := Use{At: now.UTC(), Session: session, ToolUseID: toolUseID}
+		for _, t := range types {
+			i := slices.IndexFunc(all, func(a Admission) bool {
+				return a.Type == t && a.State(now) == "open" && (a.Session == "" || a.Session == session)
+			})
+			if i < 0 {
+				return nil, errUnchanged
+			}
+			all[i].Spent = append(all[i].Spent, use)
+			if !slices.Contains(ids, all[i].ID) {
+				ids = append(ids, all[i].ID)
+			}
+		}
+		ok = true
+		return all, nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok {
+		ids = nil
+	}
+	return ids, ok, nil
+}
+
+// errUnchanged ends a change that has nothing to write.
+var errUnchanged = errors.New("unchanged")
+
+// change replaces the store by what edit makes of it, under the lock.
+func change(ctx context.Context, state string, edit func([]Admission) ([]Admission, error)) error {
+	path := filepath.Join(state, FileName)
+	unlock, err := lock(ctx, filepath.Join(state, "admissions.lock"))
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	defer unlock()
+	all, err := load(path)
+	if err != nil {
+		return err
+	}
+	all, err = edit(all)
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := store(path, all); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// file is the store's content.
+type file struct {
+	Format     int         `json:"format"`
+	Admissions []Admission `json:"admissions"`
+}
+
+func load(path string) ([]Admission, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	case !info.Mode().IsRegular() || info.Size() > maxBytes:
+		return nil, fmt.Errorf("%w: %s is no regular file of at most %d bytes: remove it and admit again", ErrCorrupt, path, maxBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	var f file
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil || f.Format != 1 {
+		return nil, fmt.Errorf("%w: %s is not of format 1 (%v): remove it and admit again", ErrCorrupt, path, err)
+	}
+	return f.Admissions, nil
+}
+
+// store replaces the file, so that a crash leaves the old one or the new one.
+func store(path string, all []Admission) error {
+	text, err := json.MarshalIndent(file{Format: 1, Admissions: all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".admissions-*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(append(text, '\n'))
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closed := temp.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	// A use that a power cut takes back may be taken again: the directory's name must be on disk before we answer.
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
+	return nil
+}

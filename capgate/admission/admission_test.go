@@ -1,0 +1,227 @@
+//go:build unix
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func admit(t *testing.T, state, id string, change ...func(*Admission)) {
+	a := Admission{ID: id, Type: "scout", Uses: 3, Reason: "why not", At: now, Until: now.Add(10 * time.Minute)}
+	for _, c := range change {
+		c(&a)
+	}
+	require.NoError(t, Add(t.Context(), state, a))
+}
+
+func take(t *testing.T, state, use string, types ...string) (string, bool) {
+	ids, ok, err := Take(t.Context(), state, "s-1", use, types, now)
+	require.NoError(t, err)
+	return strings.Join(ids, ","), ok
+}
+
+func TestAnAdmissionLetsExactlyItsUsesThrough(t *testing.T) {
+	state := t.TempDir()
+	_, ok := take(t, state, "u0", "scout")
+	require.False(t, ok, "nothing admitted")
+	require.NoFileExists(t, filepath.Join(state, "admissions.lock"), "and nothing written")
+	admit(t, state, "A")
+	for i := range 3 {
+		id, ok := take(t, state, fmt.Sprint("u", i), "scout")
+		require.True(t, ok)
+		require.Equal(t, "A", id)
+	}
+	_, ok = take(t, state, "u3", "scout")
+	require.False(t, ok)
+}
+
+func TestTheSameToolUseIsChargedOnce(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = 1 })
+	for range 3 {
+		_, ok := take(t, state, "u", "scout")
+		require.True(t, ok)
+	}
+	_, ok := take(t, state, "other", "scout")
+	require.False(t, ok)
+	_, ok, err := Take(t.Context(), state, "another session", "u", []string{"scout"}, now)
+	require.NoError(t, err)
+	require.False(t, ok, "ids are unique within a session only")
+}
+
+func TestAllSpawnsOfACallOrNone(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = 2 })
+	admit(t, state, "B", func(a *Admission) { a.Type, a.Uses = "critic", 1 })
+	_, ok := take(t, state, "u1", "scout", "scout", "scout")
+	require.False(t, ok)
+	_, ok = take(t, state, "u2", "scout", "other")
+	require.False(t, ok)
+	all, err := List(state)
+	require.NoError(t, err)
+	require.Empty(t, all[0].Spent, "nothing is used up by what was not let through")
+	ids, ok := take(t, state, "u3", "scout", "critic", "scout")
+	require.True(t, ok)
+	require.Equal(t, "A,B", ids)
+}
+
+func TestWhatAnAdmissionIsFor(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		with func(*Admission)
+		kind string
+		ok   bool
+	}{
+		{"its type", func(*Admission) {}, "scout", true},
+		{"another type", func(*Admission) {}, "critic", false},
+		{"the type's case", func(*Admission) {}, "Scout", false},
+		{"no type", func(*Admission) {}, "", false},
+		{"its session", func(a *Admission) { a.Session = "s-1" }, "scout", true},
+		{"another session", func(a *Admission) { a.Session = "s-2" }, "scout", false},
+		{"the last moment", func(a *Admission) { a.At, a.Until = now.Add(-time.Minute), now.Add(1) }, "scout", true},
+		{"over", func(a *Admission) { a.At, a.Until = now.Add(-time.Minute), now }, "scout", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir()
+			admit(t, state, "A", c.with)
+			_, ok := take(t, state, "u", c.kind)
+			require.Equal(t, c.ok, ok)
+		})
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A")
+	require.NoError(t, Revoke(t.Context(), state, "a", now))
+	require.NoError(t, Revoke(t.Context(), state, "A", now.Add(time.Hour)))
+	_, ok := take(t, state, "u", "scout")
+	require.False(t, ok)
+	all, err := List(state)
+	require.NoError(t, err)
+	require.Equal(t, now, *all[0].Revoked, "the first time counts")
+	require.Equal(t, "revoked", all[0].State(now))
+	require.ErrorIs(t, Revoke(t.Context(), state, "B", now), ErrNotFound)
+}
+
+func TestAddRefusesWhatMakesNoSense(t *testing.T) {
+	for name, with := range map[string]func(*Admission){
+		"no type":          func(a *Admission) { a.Type = "" },
+		"a type in spaces": func(a *Admission) { a.Type = " scout" },
+		"no uses":          func(a *Admission) { a.Uses = 0 },
+		"too many uses":    func(a *Admission) { a.Uses = MaxUses + 1 },
+		"no time":          func(a *Admission) { a.Until = a.At },
+		"for ever":         func(a *Admission) { a.Until = a.At.Add(MaxFor + 1) },
+		"no reason":        func(a *Admission) { a.Reason = " " },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := Admission{ID: "A", Type: "scout", Uses: 3, Reason: "why not", At: now, Until: now.Add(time.Minute)}
+			with(&a)
+			require.ErrorIs(t, Add(t.Context(), t.TempDir(), a), ErrInvalid)
+		})
+	}
+}
+
+func TestAStoreThatCannotBeReadAdmitsNothing(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"no JSON": func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("{"), 0o600)) },
+		"empty":   func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, nil, 0o600)) },
+		"a newer format": func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(`{"format":2,"admissions":[]}`), 0o600))
+		},
+		"unknown members": func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(`{"format":1,"admissions":[],"x":1}`), 0o600))
+		},
+		"a directory": func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) },
+		"a symlink":   func(t *testing.T, path string) { require.NoError(t, os.Symlink("/dev/zero", path)) },
+		"a FIFO":      func(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) },
+		"huge": func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, make([]byte, maxBytes+1), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			spoil(t, filepath.Join(state, FileName))
+			_, ok, err := Take(t.Context(), state, "s", "u", []string{"scout"}, now)
+			require.False(t, ok)
+			require.ErrorIs(t, err, ErrCorrupt)
+			require.NotContains(t, err.Error(), "\n")
+			require.Error(t, Add(t.Context(), state, Admission{ID: "A", Type: "scout", Uses: 1, Reason: "r", At: now, Until: now.Add(1)}), "and is not overwritten")
+		})
+	}
+}
+
+func TestAHeldLockEndsAtTheDeadline(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A")
+	unlock, err := lock(t.Context(), filepath.Join(state, "admissions.lock"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, ok, err := Take(ctx, state, "s", "u", []string{"scout"}, now)
+	require.ErrorIs(t, err, ErrBusy)
+	require.False(t, ok)
+	unlock()
+	_, ok = take(t, state, "u", "scout") // the one that gave up has not kept it
+	require.True(t, ok)
+}
+
+// Of N + 20 processes at once exactly N get through.
+func TestExactlyNOfManyProcesses(t *testing.T) {
+	if state := os.Getenv("ADMISSION_STATE"); state != "" {
+		if _, ok, err := Take(t.Context(), state, "s", os.Getenv("ADMISSION_USE"), []string{"scout"}, now); err != nil || !ok {
+			fmt.Println("REFUSED", err)
+			return
+		}
+		fmt.Println("TAKEN")
+		return
+	}
+	const uses = 10
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = uses })
+	var mu sync.Mutex
+	taken := map[string]int{}
+	var wg sync.WaitGroup
+	for i := range uses + 20 {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestExactlyNOfManyProcesses$")
+			use := fmt.Sprint("u", i)
+			cmd.Env = append(os.Environ(), "ADMISSION_STATE="+state, "ADMISSION_USE="+use)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(string(out), "TAKEN") {
+				taken[use]++
+			} else if !strings.Contains(string(out), "REFUSED <nil>") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, taken, uses)
+	all, err := List(state)
+	require.NoError(t, err)
+	require.Len(t, all[0].Spent, uses)
+	info, err := os.Stat(filepath.Join(state, FileName))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := filepath.Glob(filepath.Join(state, ".admissions-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

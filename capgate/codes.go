@@ -1,0 +1,49 @@
+package capgate
+
+import "github.com/capgate/capgate/gates"
+
+// Code documents a code that is not a row of [Table].
+type Code struct {
+	Code    string
+	Outcome gates.Outcome
+	Gate    string // the gate that gives it
+	Rule    string // what holds then
+	Change  string // what would change it
+}
+
+// Codes lists the codes of the gates, of what surrounds them and of faults, in the order in which reasons are shown.
+var Codes = []Code{
+	{CodeGatesUnparsable, gates.Deny, "payload", "the subagent gates are on and the payload is no call", "send one JSON object on stdin, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
+	{CodeSpecUnreadable, gates.Deny, "spec", "the spec is named but missing, unreadable or wrong: every spawn and the main thread's shell are denied", "mend the file that the reason names (capgate spec check FILE)"},
+	{gates.CodeType, gates.Deny, "type", "a subagent of a type that is not declared was to be started", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
+	{gates.CodeCaller, gates.Deny, "caller", "a subagent of a type that is not declared made a call", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
+	{gates.CodeBash, gates.Deny, "bash", "the main thread reached for a shell", "delegate to a declared subagent, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
+	{gates.CodeGuardState, gates.Deny, "guard", "a write tool would write into the state directory or the ledger", "write elsewhere; operators use the command line"},
+	{gates.CodeGuardSpec, gates.Deny, "guard", "a write tool would write the spec", "let the operator change the spec"},
+	{gates.CodeGuardSettings, gates.Ask, "guard", "a write tool would change settings that hold the hook", "answer the question"},
+	{gates.CodeForegroundRequired, gates.Deny, "foreground", "the spec requires the foreground, and this interactive client would ignore that", "set CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 in the client's env"},
+	{gates.CodeForeground, gates.Rewrite, "foreground", "a subagent that might go to the background is started in the foreground", "set \"foreground\": \"off\" in the spec"},
+	{gates.CodeAdmissionDenied, gates.Deny, "admission", "subagents are switched off", "set the admission to ask or off, or admit the spawn with capgate admit"},
+	{gates.CodeAdmissionNoUI, gates.Deny, "admission", "a human decides about subagents, and nobody can be asked", "admit the spawn beforehand with capgate admit, or run the session interactively"},
+	{gates.CodeAdmissionAsk, gates.Ask, "admission", "a human decides about subagents", "answer the question, or admit the spawn beforehand with capgate admit"},
+	{CodeAdmitted, gates.Pass, "admission", "an operator had admitted the spawn beforehand", "capgate admit revoke ID"},
+	{CodePanic, gates.Deny, "", "a fault of capgate itself", "report it, with the output of capgate version"},
+}
+
+// CodePanic is the code of a deny whose reason is a fault of our own.
+const CodePanic = "panic"
+
+// CodeMeaning returns why the code's verdict is what it is and what would change it; empty for an unknown code.
+func CodeMeaning(code string) (why, change string) {
+	for _, r := range Table {
+		if r.Code == code {
+			return r.Why, r.Change
+		}
+	}
+	for _, c := range Codes {
+		if c.Code == code {
+			return c.Rule, c.Change
+		}
+	}
+	return "", ""
+}

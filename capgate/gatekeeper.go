@@ -1,0 +1,145 @@
+package capgate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/capgate/capgate/gates"
+)
+
+// Codes of verdicts that are neither the cap's nor a single gate's.
+const (
+	CodeGatesUnparsable = "gates-unparsable" // the gates are on and the payload is no call
+	CodeSpecUnreadable  = "spec-unreadable"  // the spec is named but cannot be used
+	CodeAdmitted        = "admitted"         // an operator had admitted the spawn beforehand
+)
+
+// Decision is what becomes of a call, and what it rests on.
+type Decision struct {
+	Verdict gates.Verdict // of the cap and all gates together
+	Row     Row           // of the cap's table
+	Gates   []Judged      // each gate that was asked, in the order in which reasons are shown; the cap is among them
+}
+
+// Judged is one gate's verdict.
+type Judged struct {
+	Gate    string // "payload", "spec", "type", "caller", "bash", "guard", "cap", "foreground" or "admission"
+	Verdict gates.Verdict
+}
+
+// Decide judges a call by the cap and by every gate. Until it is done it returns the stage whose facts it needs next.
+func Decide(f Facts) (d Decision, need Stage, done bool) {
+	row, need, done := Table.Decide(f)
+	if f.Config.GatesActive() || f.Config.GuardActive() {
+		// The gates need the call, and then what is declared for it, whatever the cap needs.
+		if f.Known < StageSpec && !(f.Known == StagePayload && f.PayloadErr != nil) {
+			return Decision{}, f.Known + 1, false
+		}
+	}
+	if !done {
+		return Decision{}, need, false
+	}
+	d.Row = row
+	d.Gates = f.judged(row)
+	verdicts := make([]gates.Verdict, len(d.Gates))
+	for i, j := range d.Gates {
+		verdicts[i] = j.Verdict
+	}
+	d.Verdict = Combine(verdicts...)
+	switch d.Verdict.Code {
+	case gates.CodeAdmissionAsk, gates.CodeAdmissionDenied, gates.CodeAdmissionNoUI:
+		// An admission is used up only where it is all that the call wants for.
+		if _, ok := f.Config.StateDir(); ok && f.Known < StageAdmission {
+			return Decision{}, StageAdmission, false
+		}
+	}
+	if f.AdmittedBy != "" && d.Verdict.Outcome == gates.Pass {
+		d.Verdict = gates.Verdict{Code: CodeAdmitted, Reason: "admitted beforehand by " + f.AdmittedBy} // a pass that is logged
+	}
+	return d, f.Known, true
+}
+
+// judged asks the cap, whose row is known, and every gate that is on, in the order in which reasons are shown.
+func (f *Facts) judged(row Row) []Judged {
+	var all []Judged
+	add := func(name string, v gates.Verdict) { all = append(all, Judged{name, v}) }
+	on := f.Config.GatesActive()
+	switch {
+	case !on:
+	case f.PayloadErr != nil:
+		add("payload", gates.Verdict{Outcome: gates.Deny, Code: CodeGatesUnparsable, Reason: fmt.Sprintf(
+			"capgate: this call cannot be judged, its payload is not readable: %v. Do not retry: go on without this tool and tell the user.", f.PayloadErr)})
+		on = false
+	case f.SpecErr != nil:
+		add("spec", f.specUnreadable())
+		on = false
+	}
+	declares := on && f.Config.Declares()
+	allowed := f.allowed()
+	if declares {
+		add("type", gates.Type(allowed)(f.Call))
+		add("caller", gates.Caller(allowed)(f.Call))
+		add("bash", gates.Bash()(f.Call))
+	}
+	if f.Config.GuardActive() {
+		add("guard", gates.Guard(f.Protected)(f.Call))
+	}
+	add("cap", row.Verdict(*f))
+	if declares {
+		mode := gates.ForegroundRewrite
+		if f.Config.Spec != "" {
+			mode = f.Spec.Foreground
+		}
+		add("foreground", gates.Foreground(allowed, mode)(f.Call))
+	}
+	if on {
+		v := gates.Verdict{}
+		if f.AdmittedBy == "" {
+			v = gates.Admission(f.AdmissionMode())(f.Call)
+		}
+		add("admission", v)
+	}
+	return all
+}
+
+// AdmissionMode is the environment's, where it names one, else the spec's. A word that is no mode asks.
+func (f *Facts) AdmissionMode() gates.AdmissionMode {
+	switch m := gates.AdmissionMode(f.Config.Admission); m {
+	case "":
+		if f.Config.Spec != "" {
+			return f.Spec.Admission
+		}
+		return gates.AdmissionOff
+	case gates.AdmissionOff, gates.AdmissionDeny:
+		return m
+	}
+	return gates.AdmissionAsk
+}
+
+// allowed is the list of types that may be spawned: the spec's, where there is one, else the environment's.
+func (f *Facts) allowed() []string {
+	if f.Config.Spec != "" {
+		return f.Spec.Allowed()
+	}
+	return f.Config.AllowedSubagents.Names()
+}
+
+// NeedsSpec reports whether the spec has a say in the call: it spawns, runs a shell on the main thread, or is made by a
+// subagent.
+func (f *Facts) NeedsSpec() bool {
+	return f.Config.GatesActive() && f.Config.Spec != "" &&
+		(len(gates.Spawns(f.Call)) > 0 || gates.Shell(f.Call.Tool) || f.Call.AgentID != "")
+}
+
+// specUnreadable denies what would need the spec's word: every spawn, and the shell on the main thread.
+func (f *Facts) specUnreadable() gates.Verdict {
+	if len(gates.Spawns(f.Call)) == 0 && gates.Bash()(f.Call).Outcome == gates.Pass {
+		return gates.Verdict{}
+	}
+	why := f.SpecErr.Error()
+	if errors.Is(f.SpecErr, ErrOverdue) {
+		why = "the spec was not read before the deadline"
+	}
+	return gates.Verdict{Outcome: gates.Deny, Code: CodeSpecUnreadable, Reason: fmt.Sprintf(
+		"capgate: subagents and the shell are denied, because their spec cannot be used: %s. This holds until an operator mends it (`capgate spec check`): do not retry.", why)}
+}

@@ -1,0 +1,148 @@
+package gates
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+const costs = "Subagents add latency and cost. Approve only when delegation materially helps."
+
+func TestAdmissionAsksOnceForAllChildren(t *testing.T) {
+	batch := `{"context":"c","tasks":[{"name":"a","agent":"scout","task":"Look\n\taround   here."},{"agent":"scout","task":""},{"name":"c"}]}`
+	for _, c := range []struct{ name, tool, input, want string }{
+		{"Agent", "Agent", `{"description":"find jokes","prompt":"Run the helper.","subagent_type":"joke-finder"}`,
+			"Spawn 1 subagent?\n- find jokes [joke-finder]: Run the helper.\n" + costs},
+		{"Agent with a name", "Agent", `{"name":"n","description":"d","prompt":"p","subagent_type":"t"}`, "Spawn 1 subagent?\n- n [t]: p\n" + costs},
+		{"Agent with nothing", "Agent", `{}`, "Spawn 1 subagent?\n- spawn 1 [default]: (task not provided)\n" + costs},
+		{"Workflow", "Workflow", `{"script":"a()\nb()"}`, "Spawn 1 subagent?\n- workflow of any number of agents [workflow-subagent]: a() b()\n" + costs},
+		{"Oh My Pi, flat", "task", `{"name":"x","agent":"scout","task":"go"}`, "Spawn 1 subagent?\n- x [scout]: go\n" + costs},
+		{"Oh My Pi, batch", "task", batch, "Spawn 3 subagents?\n- a [scout]: Look around here.\n- spawn 2 [scout]: (task not provided)\n- c [default]: (task not provided)\n" + costs},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := Admission(AdmissionAsk)(Call{Tool: c.tool, Input: json.RawMessage(c.input), Attended: Attended})
+			require.Equal(t, Verdict{Outcome: Ask, Code: CodeAdmissionAsk, Reason: c.want}, v)
+		})
+	}
+}
+
+func TestAdmissionModes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		mode AdmissionMode
+		call Call
+		code string
+	}{
+		{"off", AdmissionOff, Call{Tool: "Agent", Attended: Absent}, ""},
+		{"no mode", "", Call{Tool: "Agent"}, ""},
+		{"a tool that spawns nothing", AdmissionDeny, Call{Tool: "Read"}, ""},
+		{"deny", AdmissionDeny, Call{Tool: "Agent", Attended: Attended}, CodeAdmissionDenied},
+		{"interactive", AdmissionAsk, Call{Tool: "Agent", Attended: Attended}, CodeAdmissionAsk},
+		{"it is not known who is there", AdmissionAsk, Call{Tool: "Agent"}, CodeAdmissionAsk},
+		{"headless", AdmissionAsk, Call{Tool: "Agent", Attended: Absent}, CodeAdmissionNoUI},
+		{"dontAsk", AdmissionAsk, Call{Tool: "Agent", Attended: Attended, Mode: "dontAsk"}, CodeAdmissionNoUI},
+		{"bypassPermissions still shows a dialog", AdmissionAsk, Call{Tool: "Agent", Attended: Attended, Mode: "bypassPermissions"}, CodeAdmissionAsk},
+		{"Oh My Pi without a UI", AdmissionAsk, Call{Tool: "task", Attended: Absent}, CodeAdmissionNoUI},
+		{"Oh My Pi, not known", AdmissionAsk, Call{Tool: "task"}, CodeAdmissionNoUI},
+		{"a word that is no mode asks", "Off", Call{Tool: "Agent", Attended: Attended}, CodeAdmissionAsk},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := Admission(c.mode)(c.call)
+			require.Equal(t, c.code, v.Code)
+			switch c.code {
+			case CodeAdmissionNoUI:
+				if c.call.Tool == "task" {
+					require.Equal(t, "Spawning subagents requires explicit user approval in an interactive OMP session.", v.Reason)
+				} else {
+					require.Contains(t, v.Reason, "go on in the current agent")
+					require.Contains(t, v.Reason, "capgate admit")
+				}
+			case CodeAdmissionAsk:
+				require.Equal(t, Ask, v.Outcome)
+			}
+		})
+	}
+}
+
+func TestTasksAreCutAt240Characters(t *testing.T) {
+	for _, c := range []struct{ name, task, want string }{
+		{"240 stay", strings.Repeat("a", 240), strings.Repeat("a", 240)},
+		{"241 are cut to 237 and three dots", strings.Repeat("a", 241), strings.Repeat("a", 237) + "..."},
+		{"characters, not bytes", strings.Repeat("漢", 240), strings.Repeat("漢", 240)},
+		{"10 kB", strings.Repeat("ü", 5000), strings.Repeat("ü", 237) + "..."},
+		{"folded first", strings.Repeat("a \n\t", 100), strings.TrimSpace(strings.Repeat("a ", 100))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := AdmissionText([]Spawn{{Name: "n", Type: "t", Task: c.task}})
+			require.Equal(t, "Spawn 1 subagent?\n- n [t]: "+c.want+"\n"+costs, text)
+		})
+	}
+}
+
+func TestABatchOfFiftyHasALineForEach(t *testing.T) {
+	spawns := make([]Spawn, 50)
+	for i := range spawns {
+		spawns[i] = Spawn{Type: "scout", Task: strings.Repeat("x", 10_000)}
+	}
+	lines := strings.Split(AdmissionText(spawns), "\n")
+	require.Len(t, lines, 52)
+	require.Equal(t, "Spawn 50 subagents?", lines[0])
+	for i, line := range lines[1:51] {
+		require.True(t, strings.HasPrefix(line, fmt.Sprintf("- spawn %d [scout]: xxx", i+1)), line)
+	}
+	require.Equal(t, costs, lines[51])
+}
+
+// What a model writes cannot add entries to the question, end its field or hide a part of it.
+func TestNothingCanBeForged(t *testing.T) {
+	for name, hostile := range map[string]string{
+		"a line break and an entry": "x\n- innocent [scout]: nothing",
+		"carriage return":           "x\r- innocent [scout]: nothing",
+		"line separators":           "x\u2028- a [b]: c\u2029- d [e]: f\u0085- g",
+		"ANSI escapes":              "x\x1b[2J\x1b[1A\x1b[8mhidden\x1b]0;title\x07",
+		"C1 controls":               "x\u009b2J",
+		"bidi controls":             "x\u202e\u2066gnihton\u2069\u200f",
+		"zero width":                "s\u200bc\u200do\ufeffut\u00ad\u2060",
+		"tag characters":            "x\U000e0041\U000e007f",
+		"blank letters":             "\u3164\u115f\u2800\uffa0",
+		"backspaces":                "evil\b\b\b\bgood",
+		"NUL":                       "a\x00b",
+		"invalid UTF-8":             "a\xff\xfe",
+		"a type of its own":         "x [scout]: harmless",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := AdmissionText([]Spawn{{Name: hostile, Type: hostile, Task: hostile}, {Name: "second", Type: "t", Task: "u"}})
+			lines := strings.Split(text, "\n")
+			require.Len(t, lines, 4)
+			require.Equal(t, "- second [t]: u", lines[2])
+			require.True(t, utf8.ValidString(text))
+			for _, r := range strings.ReplaceAll(text, "\n", "") {
+				require.False(t, unicode.IsControl(r) || unicode.Is(unicode.Cf, r), "%q in %q", r, text)
+			}
+			front, _, _ := strings.Cut(lines[1], "]:")
+			require.Equal(t, 1, strings.Count(front, "["), lines[1])
+		})
+	}
+}
+
+func FuzzAdmissionText(f *testing.F) {
+	f.Add("name", "type", "task")
+	f.Add("a\n- b [c]: d", "x]: y", strings.Repeat("\u202e\x1b", 300))
+	f.Fuzz(func(t *testing.T, name, kind, task string) {
+		text := AdmissionText([]Spawn{{Name: name, Type: kind, Task: task}, {Name: task, Type: name, Task: kind}})
+		lines := strings.Split(text, "\n")
+		require.Len(t, lines, 4)
+		require.Equal(t, "Spawn 2 subagents?", lines[0])
+		require.Equal(t, costs, lines[3])
+		require.True(t, utf8.ValidString(text))
+		for _, line := range lines[1:3] {
+			require.Regexp(t, `^- [^\[\]]+ \[[^\[\]]+\]: .`, line)
+			require.False(t, strings.ContainsFunc(line, hidden), "%q", line)
+		}
+	})
+}
