@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/claude"
@@ -54,15 +55,55 @@ var OMP = Client{
 // Clients are the ones that --client names.
 var Clients = map[string]Client{Claude.Name: Claude, OMP.Name: OMP}
 
-// clientOf reads the arguments of a hook: nothing, or --client NAME.
-func clientOf(args []string) (Client, error) {
-	switch {
-	case len(args) == 0:
-		return Claude, nil
-	case len(args) == 2 && args[0] == "--client":
-		if c, ok := Clients[args[1]]; ok {
-			return c, nil
+// arguments are a hook's command line.
+type arguments struct {
+	client Client
+	env    map[string]string // for variables that are unset or empty
+}
+
+// parseArguments reads a hook's command line: --client NAME, and any number of --env NAME=VALUE, with which a client
+// that cannot set the environment of its hooks (a plugin) gives defaults for it.
+func parseArguments(args []string) (arguments, error) {
+	a := arguments{client: Claude, env: map[string]string{}}
+	for len(args) > 0 {
+		if len(args) == 1 {
+			return a, unknownArguments(args)
 		}
+		switch flag, value := args[0], args[1]; flag {
+		case "--client":
+			c, ok := Clients[value]
+			if !ok {
+				return a, unknownArguments(args[:2])
+			}
+			a.client = c
+		case "--env":
+			name, v, ok := strings.Cut(value, "=")
+			if !ok || name == "" {
+				return a, unknownArguments(args[:2])
+			}
+			a.env[name] = v
+		default:
+			return a, unknownArguments(args)
+		}
+		args = args[2:]
 	}
-	return Client{}, fmt.Errorf("unknown arguments %q: the hook takes none, or --client claude, or --client omp", args)
+	return a, nil
+}
+
+func unknownArguments(args []string) error {
+	return fmt.Errorf("unknown arguments %q: the hook takes --client claude or omp, and --env NAME=VALUE", args)
+}
+
+// lookup reads the environment, with the arguments' defaults.
+func (a arguments) lookup(env capgate.Lookup) capgate.Lookup {
+	if len(a.env) == 0 {
+		return env
+	}
+	return func(name string) (string, bool) {
+		if v, ok := env(name); ok && v != "" {
+			return v, true
+		}
+		v, ok := a.env[name]
+		return v, ok
+	}
 }

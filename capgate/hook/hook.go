@@ -86,6 +86,7 @@ func (r *run) judge() decision {
 	facts.Call = call.Call
 	r.publish(facts, call)
 	if call.Silent {
+		r.sessionEvent(call, facts)
 		return decision{facts: facts}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), r.Start.Add(facts.Deadline()-2*grace(facts)))
@@ -109,6 +110,11 @@ func (r *run) publish(f capgate.Facts, c Call) {
 // decide completes the verdict with its id and does what it asks for besides the answer.
 func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 	d := decision{verdict: judged.Verdict, facts: f}
+	if judged.Row.Needs == capgate.StageLedger {
+		// In scope: the hook works for this session. Nothing depends on the note's success.
+		state, _ := f.Config.StateDir()
+		_ = scope.Touch(state, f.Call.Session, f.Now)
+	}
 	switch {
 	case judged.Verdict.Code == capgate.CodeAdmitted:
 		d.id = decisionlog.NewID(f.Now)

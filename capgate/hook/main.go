@@ -12,7 +12,7 @@ import (
 // after the command. It does not return.
 func Main(start time.Time, args []string) {
 	stderr := descriptor(2)
-	client, err := clientOf(args)
+	a, err := parseArguments(args)
 	if err != nil {
 		// A hook that is wired wrongly must not let calls through.
 		_, _ = fmt.Fprintf(stderr, "capgate: %v\n", err)
@@ -20,8 +20,8 @@ func Main(start time.Time, args []string) {
 	}
 	Process{
 		Start:  start,
-		Client: client,
-		Lookup: os.LookupEnv,
+		Client: a.client,
+		Lookup: a.lookup(os.LookupEnv),
 		Stdin:  os.Stdin,
 		Stdout: descriptor(1),
 		Stderr: stderr,

@@ -453,7 +453,7 @@ func TestOhMyPiIsAlwaysAnsweredOnStdout(t *testing.T) {
 }
 
 func TestAWronglyWiredHookBlocks(t *testing.T) {
-	for _, args := range [][]string{{"--client"}, {"--client", "vim"}, {"--help"}, {"hook"}} {
+	for _, args := range [][]string{{"--client"}, {"--client", "vim"}, {"--help"}, {"hook"}, {"--env", "X"}, {"--env", "=1"}, {"--client", "omp", "x"}} {
 		w := newWorld(t)
 		w.args = args
 		r := w.hook(call(session, "WebSearch"))

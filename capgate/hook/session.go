@@ -1,0 +1,53 @@
+package hook
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/scope"
+)
+
+// sessionEvent does what the client's session events are wired for, best effort: nothing can be said about them.
+//
+// At SessionStart the loop's shell is told the state directory, because the client gives it neither a plugin's data
+// directory nor, always, the environment of the hooks. At SessionEnd, which may not run, the session is disarmed; /clear
+// ends a session, too, and starts another under a new id.
+func (r *run) sessionEvent(call Call, f capgate.Facts) {
+	state, ok := f.Config.StateDir()
+	if !ok {
+		return
+	}
+	switch call.Event {
+	case "SessionStart":
+		if path, _ := r.Lookup("CLAUDE_ENV_FILE"); path != "" {
+			_ = exportTo(path, "CAPGATE_DATA_DIR", state)
+		}
+	case "SessionEnd":
+		_, _ = scope.Close(state, call.Session)
+		_ = scope.Forget(state, call.Session)
+	}
+}
+
+// exportTo appends an export to the file that the client sources before each command of its shell, once.
+func exportTo(path, name, value string) error {
+	line := []byte("export " + name + "=" + shellQuote(value) + "\n")
+	if have, err := readRegular(path, maxSettings); err == nil && bytes.Contains(have, line) {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openNonblock, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// shellQuote quotes for a POSIX shell.
+func shellQuote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
