@@ -1,0 +1,309 @@
+// Package settings edits a Claude Code settings file in place: what it does not mean to change keeps its bytes, be it key
+// order, indentation, line ends or what another tool has written.
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// ErrSyntax is wrapped by errors about text that is not a settings file: they name line and column.
+var ErrSyntax = errors.New("not valid JSON")
+
+// Doc is a settings file's text being edited.
+type Doc struct {
+	root   hujson.Value
+	bom    bool
+	blank  bool // there was no text
+	unit   string
+	nl     string // "" where the whole file is one line
+	edited bool
+}
+
+// Hook is one hook entry in exec form: the client runs Command with Args, without a shell.
+type Hook struct {
+	Type      string   `json:"type"`
+	Command   string   `json:"command"`
+	Args      []string `json:"args"`
+	Timeout   int      `json:"timeout,omitempty"`   // seconds
+	OnFailure string   `json:"onFailure,omitempty"` // "block" (Claude Code 2.1.295)
+}
+
+const byteOrderMark = "\ufeff"
+
+// Parse reads a settings file. Empty text is an empty object. Comments and trailing commas, which the client refuses, are
+// errors here, too, and so is anything but an object.
+func Parse(text []byte) (*Doc, error) {
+	d := &Doc{unit: "  ", nl: "\n"}
+	text, d.bom = bytes.CutPrefix(text, []byte(byteOrderMark))
+	if len(bytes.TrimSpace(text)) == 0 {
+		d.blank = true
+		d.root = hujson.Value{Value: &hujson.Object{}}
+		return d, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			line, column := position(text, int(syntax.Offset)-1)
+			return nil, fmt.Errorf("%w: line %d, column %d: %w", ErrSyntax, line, column, err)
+		}
+		return nil, fmt.Errorf("%w: line 1, column 1: it is not an object", ErrSyntax)
+	}
+	if object == nil {
+		return nil, fmt.Errorf("%w: line 1, column 1: it is null, not an object", ErrSyntax)
+	}
+	root, err := hujson.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	d.root = root
+	d.detectStyle(text)
+	return d, nil
+}
+
+// position returns the line and column, from 1, of the byte at an offset. Columns count bytes.
+func position(text []byte, offset int) (line, column int) {
+	before := text[:max(min(offset, len(text)), 0)]
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// detectStyle takes the line end and the indentation from the first member that stands on a line of its own.
+func (d *Doc) detectStyle(text []byte) {
+	if !bytes.Contains(bytes.TrimSpace(text), []byte("\n")) {
+		d.nl = ""
+		if o := d.root.Value.(*hujson.Object); len(o.Members) == 0 {
+			d.nl = "\n" // {} alone says nothing about style
+		}
+		return
+	}
+	if bytes.Contains(text, []byte("\r\n")) {
+		d.nl = "\r\n"
+	}
+	for _, m := range d.root.Value.(*hujson.Object).Members {
+		if _, indent, ok := strings.Cut(string(m.Name.BeforeExtra), "\n"); ok && strings.TrimLeft(indent, " \t") == "" && indent != "" {
+			d.unit = indent
+			return
+		}
+	}
+}
+
+// Bytes returns the text. Without an edit it is the text that was parsed.
+func (d *Doc) Bytes() []byte {
+	text := d.root.Pack()
+	if d.blank {
+		if !d.edited {
+			return nil
+		}
+		text = append(text, '\n')
+	}
+	if d.bom {
+		text = append([]byte(byteOrderMark), text...)
+	}
+	return text
+}
+
+// Empty reports whether the file holds an object without members.
+func (d *Doc) Empty() bool { return len(d.root.Value.(*hujson.Object).Members) == 0 }
+
+// Env returns the value of a variable in the env block and whether it is there as a text.
+func (d *Doc) Env(name string) (string, bool) {
+	env, ok := member(d.object(), "env").(*hujson.Object)
+	if !ok {
+		return "", false
+	}
+	value, ok := member(env, name).(hujson.Literal)
+	if !ok || value.Kind() != '"' {
+		return "", false
+	}
+	return value.String(), true
+}
+
+// SetEnv sets a variable in the env block.
+func (d *Doc) SetEnv(name, value string) error {
+	if have, ok := d.Env(name); ok && have == value {
+		return nil
+	}
+	env, err := d.child(d.object(), "env", 1)
+	if err != nil {
+		return err
+	}
+	d.set(env, name, d.value(value, 2), 2)
+	return nil
+}
+
+// UnsetEnv removes a variable from the env block, and the block when that was all it held.
+func (d *Doc) UnsetEnv(name string) {
+	env, ok := member(d.object(), "env").(*hujson.Object)
+	if !ok || !d.remove(env, name) {
+		return
+	}
+	if len(env.Members) == 0 {
+		d.remove(d.object(), "env")
+	}
+}
+
+// Flag returns whether a top-level member is true, as disableAllHooks may be.
+func (d *Doc) Flag(name string) bool {
+	value, ok := member(d.object(), name).(hujson.Literal)
+	return ok && value.Bool()
+}
+
+// Hooks returns the entries of an event that ours accepts.
+func (d *Doc) Hooks(event string, ours func(Hook) bool) []Hook {
+	var found []Hook
+	d.eachEntry(event, func(_ *hujson.Object, _ *hujson.Array, _ int, h Hook) bool {
+		if ours(h) {
+			found = append(found, h)
+		}
+		return false
+	})
+	return found
+}
+
+// SetHook makes hook the one entry of ours for the event. An older entry is updated where it stands, if it stands for all
+// tools; others of ours are removed.
+func (d *Doc) SetHook(event string, hook Hook, ours func(Hook) bool) error {
+	keep, at := d.updatable(event, ours)
+	d.removeEntries(event, ours, keep, at)
+	if keep != nil {
+		// Removing may have moved it, within its list only.
+		for i := range keep.Elements {
+			if h, ok := entry(keep.Elements[i]); ok && ours(h) && !equal(h, hook) {
+				keep.Elements[i].Value = d.value(hook, 5).Value
+				d.edited = true
+			}
+		}
+		return nil
+	}
+	hooks, err := d.child(d.object(), "hooks", 1)
+	if err != nil {
+		return err
+	}
+	groups, err := d.list(hooks, event, 2)
+	if err != nil {
+		return err
+	}
+	d.push(groups, d.value(map[string]any{"hooks": []Hook{hook}}, 3), 3)
+	return nil
+}
+
+// updatable finds the first entry of ours that stands for all tools.
+func (d *Doc) updatable(event string, ours func(Hook) bool) (entries *hujson.Array, at int) {
+	d.eachEntry(event, func(group *hujson.Object, in *hujson.Array, i int, h Hook) bool {
+		if ours(h) && forAllTools(group) {
+			entries, at = in, i
+		}
+		return entries != nil
+	})
+	return entries, at
+}
+
+// RemoveHooks removes the entries of ours from every event, and what held nothing else.
+func (d *Doc) RemoveHooks(ours func(Hook) bool) {
+	hooks, ok := member(d.object(), "hooks").(*hujson.Object)
+	if !ok {
+		return
+	}
+	var events []string
+	for _, m := range hooks.Members {
+		events = append(events, name(m))
+	}
+	for _, event := range events {
+		d.removeEntries(event, ours, nil, 0)
+	}
+}
+
+// removeEntries removes an event's entries of ours but the one at keep[at], and each container that this empties.
+func (d *Doc) removeEntries(event string, ours func(Hook) bool, keep *hujson.Array, at int) {
+	hooks, ok := member(d.object(), "hooks").(*hujson.Object)
+	if !ok {
+		return
+	}
+	groups, ok := member(hooks, event).(*hujson.Array)
+	if !ok {
+		return
+	}
+	removed := false
+	for i := len(groups.Elements) - 1; i >= 0; i-- {
+		group, _ := groups.Elements[i].Value.(*hujson.Object)
+		entries, ok := member(group, "hooks").(*hujson.Array)
+		if !ok {
+			continue
+		}
+		before := len(entries.Elements)
+		for j := before - 1; j >= 0; j-- {
+			if h, ok := entry(entries.Elements[j]); ok && ours(h) && !(entries == keep && j == at) {
+				removeElement(entries, j)
+			}
+		}
+		if len(entries.Elements) < before {
+			removed, d.edited = true, true
+			if len(entries.Elements) == 0 {
+				removeElement(groups, i)
+			}
+		}
+	}
+	if removed && len(groups.Elements) == 0 {
+		d.remove(hooks, event)
+		if len(hooks.Members) == 0 {
+			d.remove(d.object(), "hooks")
+		}
+	}
+}
+
+// eachEntry calls visit for each hook entry of an event until it returns true.
+func (d *Doc) eachEntry(event string, visit func(group *hujson.Object, entries *hujson.Array, at int, h Hook) bool) {
+	hooks, _ := member(d.object(), "hooks").(*hujson.Object)
+	groups, ok := member(hooks, event).(*hujson.Array)
+	if !ok {
+		return
+	}
+	for i := range groups.Elements {
+		group, _ := groups.Elements[i].Value.(*hujson.Object)
+		entries, ok := member(group, "hooks").(*hujson.Array)
+		if !ok {
+			continue
+		}
+		for j := range entries.Elements {
+			if h, ok := entry(entries.Elements[j]); ok && visit(group, entries, j, h) {
+				return
+			}
+		}
+	}
+}
+
+// Matched reports whether some entry of ours stands in a group that is not for all tools.
+func (d *Doc) Matched(event string, ours func(Hook) bool) bool {
+	found := false
+	d.eachEntry(event, func(group *hujson.Object, _ *hujson.Array, _ int, h Hook) bool {
+		found = found || ours(h) && !forAllTools(group)
+		return found
+	})
+	return found
+}
+
+// forAllTools reports whether a group's matcher is missing, empty or a star.
+func forAllTools(group *hujson.Object) bool {
+	if len(group.Members) == 0 {
+		return true
+	}
+	matcher, ok := member(group, "matcher").(hujson.Literal)
+	return member(group, "matcher") == nil || ok && matcher.Kind() == '"' && (matcher.String() == "" || matcher.String() == "*")
+}
+
+func entry(v hujson.Value) (h Hook, ok bool) {
+	if _, ok := v.Value.(*hujson.Object); !ok {
+		return h, false
+	}
+	return h, json.Unmarshal(v.Pack(), &h) == nil && h.Command != ""
+}
+
+func equal(a, b Hook) bool {
+	return a.Type == b.Type && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Timeout == b.Timeout && a.OnFailure == b.OnFailure
+}
