@@ -27,8 +27,16 @@ var Codes = []Code{
 	{gates.CodeAdmissionNoUI, gates.Deny, "admission", "a human decides about subagents, and nobody can be asked", "admit the spawn beforehand with capgate admit, or run the session interactively"},
 	{gates.CodeAdmissionAsk, gates.Ask, "admission", "a human decides about subagents", "answer the question, or admit the spawn beforehand with capgate admit"},
 	{CodeAdmitted, gates.Pass, "admission", "an operator had admitted the spawn beforehand", "capgate admit revoke ID"},
+	{CodeAdmit, gates.Pass, "admission", "an operator admitted spawns beforehand (capgate admit); nothing was judged", "capgate admit revoke ID"},
+	{CodeAdmitRevoked, gates.Pass, "admission", "an operator revoked an admission (capgate admit revoke); nothing was judged", "admit again"},
 	{CodePanic, gates.Deny, "", "a fault of capgate itself", "report it, with the output of capgate version"},
 }
+
+// Codes of the log's lines about admissions, which the command line writes.
+const (
+	CodeAdmit        = "admit"
+	CodeAdmitRevoked = "admit-revoked"
+)
 
 // CodePanic is the code of a deny whose reason is a fault of our own.
 const CodePanic = "panic"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,9 +40,21 @@ type Outside struct {
 }
 
 // Main runs one command line and returns its exit status.
-func Main(o Outside) int {
+func Main(o Outside) (status int) {
+	o.Config = sync.OnceValues(o.Config)
 	a := &app{Outside: o, out: bufio.NewWriter(o.Stdout)}
-	root := newRootCmd(a)
+	// Go ends a program that panics with status 2, which is our word for a refusal.
+	defer func() {
+		if p := recover(); p != nil {
+			done := ""
+			if a.changes {
+				done = "; what was asked is done all the same"
+			}
+			fmt.Fprintf(o.Stderr, "capgate: this is a bug in capgate, please report it: %s%s\n", gates.Visible(fmt.Sprint(p)), done)
+			status = StatusError
+		}
+	}()
+	root := rootFor(a)
 	root.SetArgs(o.Args)
 
 	cmd, err := root.ExecuteC()
@@ -62,6 +75,9 @@ func Main(o Outside) int {
 	fmt.Fprintf(o.Stderr, "capgate: %s\n", gates.Visible(message))
 	if errors.Is(err, ledger.ErrBudgetSpent) {
 		return StatusRefused
+	}
+	if _, ok := errors.AsType[unhealthy](err); ok {
+		return StatusUnhealthy
 	}
 	return StatusError
 }
@@ -110,7 +126,46 @@ const (
 	groupClient   = "client"
 )
 
+// rootFor returns the commands that the command line can mean. A loop waits for turn before each of its turns, so the
+// other commands are not built for it.
+func rootFor(a *app) *cobra.Command {
+	if len(a.Args) == 0 || a.Args[0] != "turn" {
+		return newRootCmd(a)
+	}
+	root := newBareRootCmd(a)
+	root.AddCommand(newTurnCmd(a))
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// newRootCmd returns all commands.
 func newRootCmd(a *app) *cobra.Command {
+	root := newBareRootCmd(a)
+	root.Version = buildInfo().String()
+	root.AddCommand(
+		newScopeCmd(a),
+		newTurnCmd(a),
+		newRunCmd(a),
+		newLedgerCmd(a),
+		newStatusCmd(a),
+		newLogCmd(a),
+		newExplainCmd(a),
+		newSpecCmd(a),
+		newAdmitCmd(a),
+		newInstallCmd(a),
+		newDoctorCmd(a),
+		newUninstallCmd(a),
+		newHookCmd(a),
+		newVersionCmd(a),
+		newEnvironmentTopic(a),
+	)
+	root.SetHelpCommand(newHelpCmd(a))
+	addCompletionCmd(a, root)
+	return root
+}
+
+// newBareRootCmd returns the root with the global flags, and no commands yet.
+func newBareRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "capgate",
 		Short: "Stop a coding agent's research loop at its turn cap",
@@ -128,7 +183,6 @@ Exit status: 0 done, 1 error, 2 refused by the cap. Errors are one line on stand
 		Example: `  capgate scope open --run storm-42 --max-conv-turns 4 --max-dimensions 2
   capgate turn --run storm-42 --dimension economics --key interview-7
   capgate run show storm-42 --json`,
-		Version:           buildInfo().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -162,19 +216,6 @@ Exit status: 0 done, 1 error, 2 refused by the cap. Errors are one line on stand
 		&cobra.Group{ID: groupOperator, Title: "For the operator:"},
 		&cobra.Group{ID: groupClient, Title: "For a client's settings:"},
 	)
-	root.AddCommand(
-		newScopeCmd(a),
-		newTurnCmd(a),
-		newRunCmd(a),
-		newLedgerCmd(a),
-		newLogCmd(a),
-		newExplainCmd(a),
-		newHookCmd(a),
-		newVersionCmd(a),
-		newEnvironmentTopic(a),
-	)
-	root.SetHelpCommand(newHelpCmd(a))
-	addCompletionCmd(a, root)
 	return root
 }
 

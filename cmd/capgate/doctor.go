@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/settings"
+)
+
+// StatusUnhealthy is the exit status of a doctor that found something that must be mended.
+const StatusUnhealthy = 3
+
+func newDoctorCmd(a *app) *cobra.Command {
+	var bin string
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		GroupID: groupClient,
+		Short:   "Check that the installed hook works, and say how to mend what does not",
+		Long: `Looks at the client's settings (user, project and local, as they count in the current directory), runs the
+installed command line itself with canary calls in a scratch state directory and requires that a denial comes back as
+exit status 2, and checks the client's version, the switches and where they come from, the state directory, the ledger,
+the markers and the spec. Each line says what was found, what it means, and the command that mends it. Nothing is
+changed.
+
+Exit status: 0 healthy, perhaps with warnings; 3 when something must be mended; 1 when the check itself failed.`,
+		Example: `  capgate doctor
+  capgate doctor --json | jq '.findings[] | select(.level != "ok")'`,
+		Args: noArgs,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), bin) }),
+	}
+	cmd.Flags().StringVar(&bin, "bin", "", "the client's program; default claude, as found on PATH")
+	return cmd
+}
+
+// Levels of a finding.
+const (
+	levelOK   = "ok"
+	levelWarn = "warn"
+	levelFail = "fail"
+)
+
+// finding is one line of the doctor.
+type finding struct {
+	Check   string `json:"check"`
+	Level   string `json:"level"`          // "ok", "warn" or "fail"
+	Found   string `json:"found"`          // what is
+	Meaning string `json:"meaning"`        // what that means; "" where it is plain
+	Mend    string `json:"mend,omitempty"` // the command that mends it
+}
+
+// diagnosis is what `doctor --json` prints.
+type diagnosis struct {
+	Healthy  bool      `json:"healthy"`
+	Findings []finding `json:"findings"`
+}
+
+// unhealthy is the error of a doctor that found something.
+type unhealthy int
+
+func (u unhealthy) Error() string { return plural(int(u), "thing") + " to mend" }
+
+// examination is what the checks look at, gathered once.
+type examination struct {
+	*app
+	ctx    context.Context
+	bin    string // the client's program, "" = as found
+	config capgate.Config
+	files  []*settingsLayer
+	found  []finding
+}
+
+// settingsLayer is one settings file of the client, weakest first.
+type settingsLayer struct {
+	place string // "user", "project", "local" or "managed"
+	path  string
+	text  []byte
+	doc   *settings.Doc // nil where there is no file, or a broken one
+	err   error
+}
+
+func (x *examination) add(check, level, found, meaning, mend string) {
+	x.found = append(x.found, finding{Check: check, Level: level, Found: found, Meaning: meaning, Mend: mend})
+}
+
+func (a *app) doctor(ctx context.Context, bin string) error {
+	x := &examination{app: a, ctx: ctx, bin: bin}
+	if err := x.gather(); err != nil {
+		return err
+	}
+	for _, check := range []func(){
+		x.checkSettings, x.checkHook, x.checkCopies, x.checkCanary, x.checkClient, x.checkSwitches, x.checkTimes, x.checkState, x.checkLedger,
+		x.checkMarkers, x.checkSpec, x.checkOMP,
+	} {
+		check()
+	}
+	d := diagnosis{Healthy: true, Findings: x.found}
+	failed := 0
+	for _, f := range x.found {
+		if f.Level == levelFail {
+			d.Healthy = false
+			failed++
+		}
+	}
+	if a.json {
+		if err := a.printJSON(d); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range d.Findings {
+			a.printf("%-4s  %s: %s\n", f.Level, f.Check, f.Found)
+			if f.Meaning != "" {
+				a.printf("      %s\n", f.Meaning)
+			}
+			if f.Mend != "" {
+				a.printf("      mend: %s\n", f.Mend)
+			}
+		}
+	}
+	if failed > 0 {
+		return unhealthy(failed)
+	}
+	return nil
+}
+
+// gather reads the settings files that count in the current directory.
+func (x *examination) gather() error {
+	for _, place := range []string{scopeUser, scopeProject, scopeLocal} {
+		path, err := x.settingsFile(installOptions{client: "claude", scope: place})
+		if err != nil {
+			return err
+		}
+		x.files = append(x.files, readLayer(place, path))
+	}
+	if path := managedSettings(); path != "" {
+		if layer := readLayer("managed", path); layer.text != nil || layer.err != nil {
+			x.files = append(x.files, layer)
+		}
+	}
+	lookup := x.effective()
+	x.config = capgate.LoadConfig(lookup)
+	return nil
+}
+
+func readLayer(place, path string) *settingsLayer {
+	l := &settingsLayer{place: place, path: path}
+	text, err := os.ReadFile(path)
+	switch {
+	case os.IsNotExist(err):
+	case err != nil:
+		l.err = err
+	default:
+		l.text = text
+		l.doc, l.err = settings.Parse(text)
+	}
+	return l
+}
+
+// managedSettings is where an organisation's settings are, "" where that is not known.
+func managedSettings() string {
+	for _, path := range []string{"/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// layerOf returns the strongest settings file that sets a variable.
+func (x *examination) layerOf(name string) (value string, layer *settingsLayer) {
+	for _, l := range x.files {
+		if l.doc == nil {
+			continue
+		}
+		if v, ok := l.doc.Env(name); ok {
+			value, layer = v, l
+		}
+	}
+	return value, layer
+}
+
+// effective is the environment that a hook gets: this shell's, and over it the settings'.
+func (x *examination) effective() capgate.Lookup {
+	return func(name string) (string, bool) {
+		if v, l := x.layerOf(name); l != nil {
+			return v, true
+		}
+		return x.Lookup(name)
+	}
+}
+
+// hooks returns the installed entries for an event, with the files they stand in.
+func (x *examination) hooks(event string) (hooks []settings.Hook, layers []*settingsLayer) {
+	for _, l := range x.files {
+		if l.doc == nil {
+			continue
+		}
+		for _, h := range l.doc.Hooks(event, isOurs) {
+			hooks, layers = append(hooks, h), append(layers, l)
+		}
+	}
+	return hooks, layers
+}
+
+// installFor is the command that mends an installation in one place.
+func installFor(l *settingsLayer) string {
+	if l == nil || l.place == scopeUser || l.place == "managed" {
+		return "capgate install"
+	}
+	return fmt.Sprintf("capgate install --scope %s (in %s)", l.place, filepath.Dir(filepath.Dir(l.path)))
+}

@@ -1,0 +1,517 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/cmd/capgate/internal/settings"
+	"github.com/capgate/capgate/gates"
+)
+
+// Places where a client's settings are.
+const (
+	scopeUser    = "user"
+	scopeProject = "project"
+	scopeLocal   = "local"
+)
+
+// hookTimeout is the client's own bound on the hook, in seconds: well above the hook's deadline, far below the client's
+// default of ten minutes.
+const hookTimeout = 10
+
+// hookEvents are the events that the hook is installed for: it judges the first, tells the shell the state directory at
+// the second and disarms the session at the third.
+var hookEvents = []string{"PreToolUse", "SessionStart", "SessionEnd"}
+
+// backgroundTasks is the client's variable that starts every agent in the foreground.
+const backgroundTasks = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+
+// managedEnv are the variables that install may write into a settings file, and uninstall takes out.
+var managedEnv = []string{
+	"CAPGATE_ENABLED", "CAPGATE_DATA_DIR", "CAPGATE_LEDGER", "CAPGATE_SPEC", "CAPGATE_ALLOWED_SUBAGENTS", "CAPGATE_ADMISSION", backgroundTasks,
+}
+
+// backupSuffix names the copy of a settings file as it was before the first install.
+const backupSuffix = ".capgate-backup"
+
+type installOptions struct {
+	client, scope         string
+	dryRun                bool
+	spec, list, admission string
+}
+
+func (o *installOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.client, "client", "claude", "whose settings: claude or omp")
+	cmd.Flags().StringVar(&o.scope, "scope", scopeUser, "which settings: user, project or local (of the current directory)")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
+	must(cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions([]string{"claude", "omp"}, noFiles)))
+	must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{scopeUser, scopeProject, scopeLocal}, noFiles)))
+}
+
+func newInstallCmd(a *app) *cobra.Command {
+	var o installOptions
+	cmd := &cobra.Command{
+		Use:     "install",
+		GroupID: groupClient,
+		Short:   "Wire the hook into a client's settings",
+		Long: `Adds the hook to the client's settings and switches the cap on there. For Claude Code that is one entry each for
+PreToolUse, SessionStart and SessionEnd, which the client runs without a shell, and an env block; for Oh My Pi it is an
+extension. Everything else in a settings file keeps its bytes, and a copy of the file as it was is kept beside it.
+Installing again updates the entry; uninstall gives the file back as it was.
+
+With --spec or --subagents the subagent gates are switched on, too, and with them
+CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1, without which interactive sessions start subagents in the background.`,
+		Example: `  capgate install --dry-run
+  capgate install
+  capgate install --scope project --spec "$PWD/agents.spec.json"
+  capgate install --client omp`,
+		Args: noArgs,
+		RunE: a.do(func(*cobra.Command, []string) error { return a.install(o) }),
+	}
+	o.flags(cmd)
+	cmd.Flags().StringVar(&o.spec, "spec", "", "spec file of the subagent gates")
+	cmd.Flags().StringVar(&o.list, "subagents", "", "comma list of the subagent types to allow, in the place of a spec")
+	cmd.Flags().StringVar(&o.admission, "admission", "", "off, ask or deny: what happens when a subagent is about to start")
+	return cmd
+}
+
+func newUninstallCmd(a *app) *cobra.Command {
+	var o installOptions
+	cmd := &cobra.Command{
+		Use:     "uninstall",
+		GroupID: groupClient,
+		Short:   "Take the hook out of a client's settings",
+		Long: `Removes what install wrote. The settings file is given back as it was, byte for byte, unless something else in it has
+changed since: then only our parts are removed. Without an installation it does nothing. The state directory, with the
+ledger in it, stays.`,
+		Example: `  capgate uninstall
+  capgate uninstall --scope project --dry-run
+  capgate uninstall --client omp`,
+		Args: noArgs,
+		RunE: a.do(func(*cobra.Command, []string) error { return a.uninstall(o) }),
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// installed is what install and uninstall print with --json.
+type installed struct {
+	Client  string `json:"client"`
+	File    string `json:"file"`
+	Action  string `json:"action"` // "installed", "updated", "unchanged", "removed" or "not installed"
+	DryRun  bool   `json:"dry_run"`
+	Hook    string `json:"hook,omitempty"`
+	State   string `json:"state,omitempty"`
+	Backup  string `json:"backup,omitempty"`
+	Diff    string `json:"diff,omitempty"` // with --dry-run
+	deleted bool
+}
+
+// isOurs recognises an entry of ours at any path.
+func isOurs(h settings.Hook) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.FromSlash(h.Command)), ".exe")
+	return name == "capgate-hook" || name == "capgate" && len(h.Args) > 0 && h.Args[0] == "hook"
+}
+
+// hookCommand returns the hook beside this program: capgate-hook, or this program with the argument hook.
+func hookCommand() (command string, args []string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, fmt.Errorf("find this program: %w", err)
+	}
+	name := "capgate-hook"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	beside := filepath.Join(filepath.Dir(self), name)
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && (info.Mode()&0o111 != 0 || runtime.GOOS == "windows") {
+		return beside, []string{}, nil
+	}
+	return self, []string{"hook"}, nil
+}
+
+// environment returns the variables that the hook needs in the client's settings.
+func (a *app) hookEnvironment(o installOptions) (env [][2]string, err error) {
+	state, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	env = [][2]string{{"CAPGATE_ENABLED", "1"}, {"CAPGATE_DATA_DIR", state}}
+	if path, err := a.ledgerPath(); err != nil {
+		return nil, err
+	} else if path != filepath.Join(state, "ledger.db") {
+		env = append(env, [2]string{"CAPGATE_LEDGER", path})
+	}
+	foreground := o.list != ""
+	if o.list != "" {
+		env = append(env, [2]string{"CAPGATE_ALLOWED_SUBAGENTS", o.list})
+	}
+	if o.spec != "" {
+		path, err := filepath.Abs(o.spec)
+		if err != nil {
+			return nil, err
+		}
+		spec, err := hook.ReadSpec(path)
+		if err != nil {
+			return nil, err
+		}
+		foreground = spec.Foreground != gates.ForegroundOff
+		env = append(env, [2]string{"CAPGATE_SPEC", path})
+	}
+	switch gates.AdmissionMode(o.admission) {
+	case "":
+	case gates.AdmissionOff, gates.AdmissionAsk, gates.AdmissionDeny:
+		env = append(env, [2]string{"CAPGATE_ADMISSION", o.admission})
+	default:
+		return nil, usagef("--admission is %q: it takes off, ask or deny", o.admission)
+	}
+	if foreground {
+		env = append(env, [2]string{backgroundTasks, "1"})
+	}
+	return env, nil
+}
+
+// settingsFile returns the file of a client and a place.
+func (a *app) settingsFile(o installOptions) (string, error) {
+	base, err := a.clientDir(o.client, o.scope)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case o.client == "omp":
+		return filepath.Join(base, "extensions", "capgate.ts"), nil
+	case o.scope == scopeLocal:
+		return filepath.Join(base, "settings.local.json"), nil
+	}
+	return filepath.Join(base, "settings.json"), nil
+}
+
+// clientDir returns the directory in which a client looks for its settings.
+func (a *app) clientDir(client, place string) (string, error) {
+	if client != "claude" && client != "omp" {
+		return "", usagef("--client is %q: it takes claude or omp", client)
+	}
+	switch {
+	case place == scopeUser:
+		variable := "HOME"
+		if runtime.GOOS == "windows" {
+			variable = "USERPROFILE"
+		}
+		home, _ := a.Lookup(variable)
+		if config, _ := a.Lookup("CLAUDE_CONFIG_DIR"); client == "claude" && filepath.IsAbs(config) {
+			return config, nil
+		}
+		if !filepath.IsAbs(home) {
+			return "", fmt.Errorf("%s names no directory, so the user's settings cannot be found: set it, or use --scope project", variable)
+		}
+		if client == "omp" {
+			return filepath.Join(home, ".omp", "agent"), nil
+		}
+		return filepath.Join(home, ".claude"), nil
+	case place == scopeProject, place == scopeLocal && client == "claude":
+		dir, err := os.Getwd()
+		if err != nil {
+			return "", fmt.Errorf("find the current directory: %w", err)
+		}
+		return filepath.Join(dir, map[string]string{"claude": ".claude", "omp": ".omp"}[client]), nil
+	case place == scopeLocal:
+		return "", usagef("--scope local is Claude Code's: with --client omp it takes user or project")
+	}
+	return "", usagef("--scope is %q: it takes user, project or local", place)
+}
+
+func (a *app) install(o installOptions) error {
+	file, err := a.settingsFile(o)
+	if err != nil {
+		return err
+	}
+	env, err := a.hookEnvironment(o)
+	if err != nil {
+		return err
+	}
+	command, args, err := hookCommand()
+	if err != nil {
+		return err
+	}
+	old, err := readSettings(file)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	var was bool
+	if o.client == "omp" {
+		if text, err = extensionText(file, old, command, args, env); err != nil {
+			return err
+		}
+		was = len(old) > 0
+	} else {
+		entry := settings.Hook{Type: "command", Command: command, Args: args, Timeout: hookTimeout, OnFailure: "block"}
+		if text, was, err = withHook(old, entry, env); err != nil {
+			return fmt.Errorf("%s is left as it is: %w", file, err)
+		}
+	}
+	done := installed{Client: o.client, File: file, DryRun: o.dryRun, Hook: strings.Join(append([]string{command}, args...), " "), State: env[1][1]}
+	switch {
+	case old != nil && string(text) == string(old):
+		done.Action = "unchanged"
+	case was:
+		done.Action = "updated"
+	default:
+		done.Action = "installed"
+	}
+	if done.Action == "installed" && old != nil && o.client == "claude" {
+		done.Backup = file + backupSuffix
+	}
+	if !o.dryRun {
+		if err := makeStateDir(done.State); err != nil {
+			return err
+		}
+	}
+	return a.apply(done, old, text)
+}
+
+// withHook returns the settings with the hook in them, and whether one of ours was there before.
+func withHook(old []byte, entry settings.Hook, env [][2]string) (text []byte, was bool, err error) {
+	d, err := settings.Parse(old)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, event := range hookEvents {
+		was = was || len(d.Hooks(event, isOurs)) > 0
+		entry := entry
+		if event != "PreToolUse" {
+			entry.OnFailure = "" // a failure to tell or to tidy up is no reason to stop the user
+		}
+		if err := d.SetHook(event, entry, isOurs); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, v := range env {
+		if err := d.SetEnv(v[0], v[1]); err != nil {
+			return nil, false, err
+		}
+	}
+	return d.Bytes(), was, nil
+}
+
+// extensionMark is in every extension that we wrote, and says that it may be replaced and removed.
+const extensionMark = "// capgate's gate for Oh My Pi"
+
+func extensionText(file string, old []byte, command string, args []string, env [][2]string) ([]byte, error) {
+	if len(old) > 0 && !strings.HasPrefix(string(old), extensionMark) {
+		return nil, fmt.Errorf("%s is no extension of capgate's: move it away first", file)
+	}
+	if len(args) > 0 {
+		return nil, fmt.Errorf("there is no capgate-hook beside %s, which Oh My Pi's extension needs: put it there", command)
+	}
+	vars := map[string]string{}
+	for _, v := range env {
+		if v[0] != backgroundTasks { // is Claude Code's
+			vars[v[0]] = v[1]
+		}
+	}
+	return omp.Extension(command, vars), nil
+}
+
+func (a *app) uninstall(o installOptions) error {
+	file, err := a.settingsFile(o)
+	if err != nil {
+		return err
+	}
+	done := installed{Client: o.client, File: file, DryRun: o.dryRun, Action: "removed"}
+	old, err := readSettings(file)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if o.client == "omp" {
+		if len(old) > 0 && !strings.HasPrefix(string(old), extensionMark) {
+			return fmt.Errorf("%s is no extension of capgate's: it stays", file)
+		}
+		done.deleted = old != nil
+	} else if text, done.deleted, err = withoutHook(file, old); err != nil {
+		return fmt.Errorf("%s is left as it is: %w", file, err)
+	}
+	if old == nil || !done.deleted && string(text) == string(old) {
+		done.Action, done.deleted, text = "not installed", false, old
+	}
+	return a.apply(done, old, text)
+}
+
+// withoutHook returns the settings without our parts: as they were before the first install, if they mean the same. gone
+// says that the file was made by install.
+func withoutHook(file string, old []byte) (text []byte, gone bool, err error) {
+	d, err := settings.Parse(old)
+	if err != nil {
+		return nil, false, err
+	}
+	backup, err := readSettings(file + backupSuffix)
+	if err != nil {
+		return nil, false, err
+	}
+	before, err := settings.Parse(backup)
+	if err != nil {
+		before, _ = settings.Parse(nil) // a spoilt copy is no help, and no hindrance
+		backup = nil
+	}
+	found := false
+	for _, event := range hookEvents {
+		found = found || len(d.Hooks(event, isOurs)) > 0
+	}
+	if !found && backup == nil {
+		return old, false, nil
+	}
+	d.RemoveHooks(isOurs)
+	for _, name := range managedEnv {
+		if value, ok := before.Env(name); ok {
+			if err := d.SetEnv(name, value); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		d.UnsetEnv(name)
+	}
+	text = d.Bytes()
+	switch {
+	case backup != nil && sameMeaning(text, backup):
+		return backup, false, nil
+	case backup == nil && d.Empty():
+		return nil, true, nil
+	}
+	return text, false, nil
+}
+
+func sameMeaning(a, b []byte) bool {
+	var x, y any
+	bom := []byte("\ufeff")
+	trim := func(t []byte) []byte { return []byte(strings.TrimPrefix(string(t), string(bom))) }
+	if len(strings.TrimSpace(string(trim(b)))) == 0 {
+		b = []byte("{}")
+	}
+	return json.Unmarshal(trim(a), &x) == nil && json.Unmarshal(trim(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// maxSettingsFile bounds a settings file, in bytes.
+const maxSettingsFile = 64 << 20
+
+// readSettings reads a file that is to be replaced: nil where there is none, an error where replacing it would do harm.
+func readSettings(file string) ([]byte, error) {
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read settings: %w", err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, _ := os.Readlink(file)
+		return nil, fmt.Errorf("%s is a symbolic link to %s: replacing it would cut the link, put the hook into that file by hand (see README)", file, target)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file: move it away first", file)
+	case info.Size() > maxSettingsFile:
+		return nil, fmt.Errorf("%s has %d bytes, more than a settings file can have", file, info.Size())
+	case info.Mode().Perm()&0o200 == 0:
+		return nil, fmt.Errorf("%s is read-only: chmod u+w it first, or use another --scope", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, nil
+}
+
+// apply shows the change or makes it, and prints what was done.
+func (a *app) apply(done installed, old, text []byte) error {
+	changed := done.deleted || string(text) != string(old) || old == nil && text != nil
+	switch {
+	case done.DryRun:
+		done.Diff = string(diff.Diff(done.File, old, done.File, text))
+	case done.deleted:
+		if err := os.Remove(done.File); err != nil {
+			return fmt.Errorf("remove %s: %w", done.File, err)
+		}
+		_ = os.Remove(filepath.Dir(done.File)) // where it was made for the file, it is empty
+	case changed:
+		if done.Backup != "" {
+			if err := replaceFile(done.Backup, old, done.File); err != nil {
+				return err
+			}
+		}
+		if err := replaceFile(done.File, text, done.File); err != nil {
+			return err
+		}
+		a.changes = true
+	}
+	if done.Action == "removed" && !done.DryRun {
+		if err := os.Remove(done.File + backupSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the backup: %w", err)
+		}
+	}
+	if a.json {
+		return a.printJSON(done)
+	}
+	if done.DryRun {
+		a.out.WriteString(done.Diff) // bytes of a file, shown as a diff shows them
+		a.printf("%s: %s, if it were not for --dry-run\n", done.File, done.Action)
+		return nil
+	}
+	a.printf("%s: %s\n", done.File, done.Action)
+	switch done.Action {
+	case "installed", "updated":
+		if done.Backup != "" {
+			a.printf("as it was: %s\n", done.Backup)
+		}
+		a.printf("hook: %s\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", done.Hook, done.State)
+	case "removed":
+		a.printf("the state directory with the ledger stays\n")
+	}
+	return nil
+}
+
+// replaceFile writes a file by way of a temporary one, with the mode of another where that exists, else 0600.
+func replaceFile(path string, text []byte, like string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(like); err == nil {
+		mode = info.Mode().Perm()
+	}
+	temp, err := os.CreateTemp(dir, ".capgate-*.tmp")
+	if err != nil {
+		return fmt.Errorf("write %s: %w: make its directory writable", path, err)
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(text)
+	if err == nil {
+		err = temp.Chmod(mode)
+	}
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closed := temp.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

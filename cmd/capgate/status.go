@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+func newStatusCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		GroupID: groupOperator,
+		Short:   "Show at a glance whether the cap works, and for whom",
+		Long: `Shows the state directory, whether the cap and the gates are on in this shell's environment, and each armed session:
+its run, what is spent, and when its hook was last heard. A session whose run has recorded turns while its hook has not
+been heard since it was armed is marked "hook: silent": then only the loop's own check holds (capgate turn), and
+capgate doctor says why.`,
+		Example: `  capgate status
+  capgate status --json`,
+		Args: noArgs,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return a.status(cmd) }),
+	}
+}
+
+// statusReport is what `status --json` prints.
+type statusReport struct {
+	State    string          `json:"state"`
+	Ledger   string          `json:"ledger"`
+	Cap      bool            `json:"cap"`   // on in this environment
+	Gates    bool            `json:"gates"` // on in this environment
+	Sessions []statusSession `json:"sessions"`
+}
+
+type statusSession struct {
+	Session string     `json:"session"`
+	Run     string     `json:"run,omitempty"`
+	Used    int64      `json:"used"`
+	Limit   int64      `json:"limit"`
+	Expired bool       `json:"expired"`
+	Heard   *time.Time `json:"heard,omitempty"` // when the hook was last heard in scope
+	Hook    string     `json:"hook"`            // "heard", "silent" or "not heard yet"
+	Problem string     `json:"problem,omitempty"`
+}
+
+// Words for whether a session's hook was heard.
+const (
+	hookHeard  = "heard"
+	hookSilent = "silent"
+	hookNotYet = "not heard yet"
+)
+
+// hookWord says whether the hook of an armed session was heard. Until the run has recorded a turn after the session was
+// armed, silence means nothing: the loop may not have searched yet.
+func hookWord(state string, m scope.Marker, u ledger.Usage) string {
+	switch {
+	case !m.Silent(state):
+		return hookHeard
+	case u.Used > 0 && u.LastAt.After(m.ModTime):
+		return hookSilent
+	}
+	return hookNotYet
+}
+
+func (a *app) status(cmd *cobra.Command) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	c, err := a.Config()
+	if err != nil {
+		return err
+	}
+	path, err := a.ledgerPath()
+	if err != nil {
+		return err
+	}
+	l, err := a.openLedger()
+	if err != nil {
+		return err
+	}
+	markers, err := scope.List(state)
+	if err != nil && !errors.Is(err, scope.ErrNone) {
+		return err
+	}
+	report := statusReport{State: state, Ledger: path, Cap: c.CapOn(), Gates: c.GatesActive(), Sessions: []statusSession{}}
+	ttl := c.ScopeTTL.Duration(capgate.DefaultScopeTTL)
+	ctx, cancel := a.context(cmd)
+	defer cancel()
+	for _, m := range markers {
+		s := statusSession{Session: m.Session, Run: m.Run, Expired: m.Expired(a.Now(), ttl), Hook: hookNotYet}
+		if at, ok := scope.Heard(state, m.Session); ok {
+			s.Heard = &at
+		}
+		u, err := ledger.Usage{}, m.Err
+		if err == nil {
+			u, err = l.Usage(ctx, m.Run)
+		}
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		s.Used, s.Limit, s.Hook = u.Used, u.Limit, hookWord(state, m.Marker, u)
+		report.Sessions = append(report.Sessions, s)
+	}
+	if a.json {
+		return a.printJSON(report)
+	}
+	a.printStatus(report)
+	return nil
+}
+
+func (a *app) printStatus(r statusReport) {
+	onOff := map[bool]string{true: "on", false: "off"}
+	a.printf("state   %s\nledger  %s\ncap     %s in this environment\ngates   %s in this environment\n",
+		r.State, r.Ledger, onOff[r.Cap], onOff[r.Gates])
+	if len(r.Sessions) == 0 {
+		a.printf("\nno session is armed\n")
+		return
+	}
+	a.printf("\n")
+	rows := [][]string{{"SESSION", "RUN", "USED", "HOOK", "NOTE"}}
+	for _, s := range r.Sessions {
+		hook := "hook: " + s.Hook
+		if s.Heard != nil && s.Hook == hookHeard {
+			hook += " " + stamp(*s.Heard)
+		}
+		note := s.Problem
+		switch {
+		case note != "":
+		case s.Expired:
+			note = "expired"
+		case s.Hook == hookSilent:
+			note = "turns are recorded, but the hook judges nothing: run capgate doctor"
+		}
+		rows = append(rows, []string{s.Session, s.Run, fmt.Sprintf("%d of %d", s.Used, s.Limit), hook, note})
+	}
+	a.table(rows...)
+}
