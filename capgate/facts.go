@@ -46,7 +46,7 @@ type Facts struct {
 	Call       gates.Call
 	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
 
-	// StageSpec: read only where the call needs it; Call.Path and Call.HoldsHook are filled in here, too
+	// StageSpec: read only where the call needs it; Call.Writes is filled in here, too
 	Spec      gates.Spec
 	SpecErr   error // why the spec cannot be used
 	Protected gates.Protected

@@ -54,10 +54,14 @@ type Call struct {
 
 	// NoBackground says that the client starts every agent in the foreground, whatever the call asks for.
 	NoBackground bool
-	// Path is the file that a write tool is about to write, absolute, with symlinks resolved; "" for other tools.
-	Path string
-	// HoldsHook says that the file at Path is a client's settings file that holds our hook.
-	HoldsHook bool
+	// Writes are the files that a write tool is about to write; none for other tools.
+	Writes []FileWrite
+}
+
+// FileWrite is one file that a call is about to write.
+type FileWrite struct {
+	Path      string // absolute, with symlinks resolved
+	HoldsHook bool   // it is a client's settings file that holds our hook
 }
 
 // Verdict is a gate's answer to one call. The zero value passes.

@@ -214,19 +214,19 @@ func TestGuard(t *testing.T) {
 		call Call
 		code string
 	}{
-		{"into the state directory", Call{Tool: "Write", Path: "/state/ledger.db"}, CodeGuardState},
-		{"deep in it", Call{Tool: "Edit", Path: "/state/trekresearch-loop-scope/s.json"}, CodeGuardState},
-		{"the directory itself", Call{Tool: "MultiEdit", Path: "/state"}, CodeGuardState},
-		{"a notebook there", Call{Tool: "NotebookEdit", Path: "/state/x.ipynb"}, CodeGuardState},
-		{"the ledger elsewhere", Call{Tool: "Write", Path: "/elsewhere/ledger.db"}, CodeGuardState},
-		{"beside it", Call{Tool: "Write", Path: "/state-2/x"}, ""},
-		{"above it", Call{Tool: "Write", Path: "/x"}, ""},
-		{"a name that begins with dots", Call{Tool: "Write", Path: "/state/..x"}, CodeGuardState},
-		{"the spec", Call{Tool: "Write", Path: "/etc/spec.json"}, CodeGuardSpec},
-		{"beside the spec", Call{Tool: "Write", Path: "/etc/spec.json.bak"}, ""},
-		{"settings with the hook", Call{Tool: "Edit", Path: "/p/.claude/settings.json", HoldsHook: true}, CodeGuardSettings},
-		{"settings without", Call{Tool: "Edit", Path: "/p/.claude/settings.json"}, ""},
-		{"reading", Call{Tool: "Read", Path: "/state/ledger.db"}, ""},
+		{"into the state directory", Call{Tool: "Write", Writes: []FileWrite{{Path: "/state/ledger.db"}}}, CodeGuardState},
+		{"deep in it", Call{Tool: "Edit", Writes: []FileWrite{{Path: "/state/trekresearch-loop-scope/s.json"}}}, CodeGuardState},
+		{"the directory itself", Call{Tool: "MultiEdit", Writes: []FileWrite{{Path: "/state"}}}, CodeGuardState},
+		{"a notebook there", Call{Tool: "NotebookEdit", Writes: []FileWrite{{Path: "/state/x.ipynb"}}}, CodeGuardState},
+		{"the ledger elsewhere", Call{Tool: "Write", Writes: []FileWrite{{Path: "/elsewhere/ledger.db"}}}, CodeGuardState},
+		{"beside it", Call{Tool: "Write", Writes: []FileWrite{{Path: "/state-2/x"}}}, ""},
+		{"above it", Call{Tool: "Write", Writes: []FileWrite{{Path: "/x"}}}, ""},
+		{"a name that begins with dots", Call{Tool: "Write", Writes: []FileWrite{{Path: "/state/..x"}}}, CodeGuardState},
+		{"the spec", Call{Tool: "Write", Writes: []FileWrite{{Path: "/etc/spec.json"}}}, CodeGuardSpec},
+		{"beside the spec", Call{Tool: "Write", Writes: []FileWrite{{Path: "/etc/spec.json.bak"}}}, ""},
+		{"settings with the hook", Call{Tool: "Edit", Writes: []FileWrite{{Path: "/p/.claude/settings.json", HoldsHook: true}}}, CodeGuardSettings},
+		{"settings without", Call{Tool: "Edit", Writes: []FileWrite{{Path: "/p/.claude/settings.json"}}}, ""},
+		{"reading", Call{Tool: "Read", Writes: []FileWrite{{Path: "/state/ledger.db"}}}, ""},
 		{"a write without a path", Call{Tool: "Write"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,20 +242,32 @@ func TestGuard(t *testing.T) {
 			require.Equal(t, want, v.Outcome)
 		})
 	}
-	require.Equal(t, Verdict{}, Guard(Protected{})(Call{Tool: "Write", Path: "/x"}), "nothing to protect")
+	require.Equal(t, Verdict{}, Guard(Protected{})(Call{Tool: "Write", Writes: []FileWrite{{Path: "/x"}}}), "nothing to protect")
 }
 
-func TestWritePathIsWhatTheToolNames(t *testing.T) {
-	for _, c := range []struct{ tool, input, want string }{
-		{"Write", `{"file_path":"/a","content":"x"}`, "/a"},
-		{"Edit", `{"file_path":"/a"}`, "/a"},
-		{"MultiEdit", `{"file_path":"/a"}`, "/a"},
-		{"NotebookEdit", `{"notebook_path":"/n","file_path":"/a"}`, "/n"},
-		{"Write", `{"file_path":7}`, ""},
-		{"Read", `{"file_path":"/a"}`, ""},
-		{"Write", `{"file_path":"/a","file_path":"/b"}`, "/b"},
+func TestGuardLooksAtEveryPathOfACall(t *testing.T) {
+	v := Guard(Protected{StateDir: "/state"})(Call{Tool: "edit", Writes: []FileWrite{{Path: "/a"}, {Path: "/b", HoldsHook: true}, {Path: "/state/x"}}})
+	require.Equal(t, CodeGuardState, v.Code)
+}
+
+func TestWritePathsAreWhatTheToolNames(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		want        []string
+	}{
+		{"Write", `{"file_path":"/a","content":"x"}`, []string{"/a"}},
+		{"Edit", `{"file_path":"/a"}`, []string{"/a"}},
+		{"MultiEdit", `{"file_path":"/a"}`, []string{"/a"}},
+		{"NotebookEdit", `{"notebook_path":"/n","file_path":"/a"}`, []string{"/n"}},
+		{"Write", `{"file_path":7}`, nil},
+		{"Read", `{"file_path":"/a"}`, nil},
+		{"Write", `{"file_path":"/a","file_path":"/b"}`, []string{"/b"}},
+		{"write", `{"path":"a","content":"x"}`, []string{"a"}},
+		{"edit", `{"path":"a"}`, []string{"a"}},
+		{"edit", `{"paths":["a","b",7]}`, []string{"a", "b"}},
+		{"ast_edit", `{"paths":["a"],"path":"c"}`, []string{"c", "a"}},
 	} {
-		require.Equal(t, c.want, WritePath(Call{Tool: c.tool, Input: json.RawMessage(c.input)}), "%v", c)
+		require.Equal(t, c.want, WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)}), "%v", c)
 	}
 }
 

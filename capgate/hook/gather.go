@@ -28,7 +28,7 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 			f.Spec, f.SpecErr = ReadSpec(f.Config.Spec)
 		}
 		if gates.Writes(f.Call.Tool) {
-			gatherWrite(&f)
+			gatherWrites(&f)
 		}
 	case capgate.StageMarker:
 		state, _ := f.Config.StateDir()
@@ -93,30 +93,36 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// gatherWrite fills in where a write tool's call would write, and what must not be written.
-func gatherWrite(f *capgate.Facts) {
-	path := gates.WritePath(f.Call)
-	if path == "" {
+// gatherWrites fills in where a write tool's call would write, and what must not be written.
+func gatherWrites(f *capgate.Facts) {
+	paths := gates.WritePaths(f.Call)
+	if len(paths) == 0 {
 		return
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(f.Call.Dir, path)
-	}
-	path = resolve(path)
+	var targets []string // of which a path may be another name
 	if state, ok := f.Config.StateDir(); ok {
 		f.Protected.StateDir = resolve(state)
-		path = sameAncestor(path, f.Protected.StateDir)
+		targets = append(targets, f.Protected.StateDir)
 	}
 	if file, err := f.Config.LedgerPath(); err == nil {
 		f.Protected.Ledger = resolve(file)
-		path = sameAncestor(path, f.Protected.Ledger)
+		targets = append(targets, f.Protected.Ledger)
 	}
 	if f.Config.Spec != "" && f.Config.GatesActive() {
 		f.Protected.Spec = resolve(f.Config.Spec)
-		path = sameAncestor(path, f.Protected.Spec)
+		targets = append(targets, f.Protected.Spec)
 	}
-	f.Call.Path = path
-	f.Call.HoldsHook = holdsHook(path)
+	f.Call.Writes = nil
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(f.Call.Dir, path)
+		}
+		path = resolve(path)
+		for _, target := range targets {
+			path = sameAncestor(path, target)
+		}
+		f.Call.Writes = append(f.Call.Writes, gates.FileWrite{Path: path, HoldsHook: holdsHook(path)})
+	}
 }
 
 // maxLinks bounds the symlinks that are followed in one path, as the kernel does.
