@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/capgate/capgate/capgate/atomicfile"
 )
 
 // FileName is the store's name in the state directory.
@@ -233,28 +235,6 @@ func store(path string, all []Admission) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".admissions-*.tmp") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(append(text, '\n'))
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	// A use that a power cut takes back may be taken again: the directory's name must be on disk before we answer.
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = dir.Sync()
-		_ = dir.Close()
-	}
-	return nil
+	// A use that a power cut took back could be taken again: the new content is on disk before we answer.
+	return atomicfile.Replace(path, append(text, '\n'), 0o600)
 }

@@ -221,7 +221,7 @@ func TestExactlyNOfManyProcesses(t *testing.T) {
 	info, err := os.Stat(filepath.Join(state, FileName))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	left, err := filepath.Glob(filepath.Join(state, ".admissions-*"))
+	left, err := filepath.Glob(filepath.Join(state, ".capgate-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

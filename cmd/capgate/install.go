@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/capgate/atomicfile"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/capgate/omp"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
@@ -492,26 +493,8 @@ func replaceFile(path string, text []byte, like string) error {
 	if info, err := os.Stat(like); err == nil {
 		mode = info.Mode().Perm()
 	}
-	temp, err := os.CreateTemp(dir, ".capgate-*.tmp")
-	if err != nil {
+	if err := atomicfile.Replace(path, text, mode); err != nil {
 		return fmt.Errorf("write %s: %w: make its directory writable", path, err)
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(text)
-	if err == nil {
-		err = temp.Chmod(mode)
-	}
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/capgate/atomicfile"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -185,23 +186,8 @@ func writeSpec(path string, text []byte, force bool) (err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("write %s: %w", path, pathless(err))
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".spec-*.tmp") // mode 0600
-	if err != nil {
+	if err := atomicfile.Replace(path, text, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w: name a file in a directory that is there and writable", path, pathless(err))
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(text)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, pathless(err))
 	}
 	return nil
 }
