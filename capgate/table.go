@@ -102,7 +102,7 @@ var Table = Rows{
 	},
 	{
 		Code: CodeMarkerExpired, Outcome: gates.Pass, Needs: StageMarker,
-		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`); the marker is removed",
+		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`), or from further in the future than that; the marker is removed",
 		Why:       "a crashed run must not deny for ever",
 		Change:    "arm the session again with capgate scope open, or raise CAPGATE_SCOPE_TTL_MS before the marker ages",
 		holds: func(f *Facts) bool {

@@ -8,7 +8,8 @@ import (
 )
 
 // validText holds text against the bounds of ids and reasons. Control characters are refused because ids end up in
-// one-line messages, and because NUL separates them in the store.
+// one-line messages, and because NUL separates them in the store; U+FFFD because decoders put it in place of text that
+// was broken, so that two different broken ids look alike, and no marker can name such a run.
 func validText(what, text string, least, most int) error {
 	switch {
 	case len(text) < least:
@@ -19,6 +20,8 @@ func validText(what, text string, least, most int) error {
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrInvalid, what)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return fmt.Errorf("%w: %s %q holds a control character", ErrInvalid, what, text)
+	case strings.ContainsRune(text, utf8.RuneError):
+		return fmt.Errorf("%w: %s %q holds U+FFFD, which stands for text that was broken", ErrInvalid, what, text)
 	}
 	return nil
 }
@@ -55,6 +58,18 @@ func validGrant(run string, turns int64, reason string) error {
 		return fmt.Errorf("%w: a grant is of 1 to %d turns, not %d", ErrInvalid, int64(MaxLimit), turns)
 	}
 	return validText("reason", reason, 1, MaxReasonBytes)
+}
+
+// parseAnchors reads anchors, of which each must be well-formed.
+func parseAnchors(anchors []Anchor) ([]parsedAnchor, error) {
+	parsed := make([]parsedAnchor, len(anchors))
+	for i, a := range anchors {
+		var err error
+		if parsed[i], err = parseAnchor(a); err != nil {
+			return nil, err
+		}
+	}
+	return parsed, nil
 }
 
 // parsedAnchor is an [Anchor] in binary.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -156,6 +157,24 @@ func TestADecisionDoesNotRestOnAnEditedEntry(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(before, after), name)
 	}
+}
+
+func TestWhatBboltFindsIsSaidInOurWords(t *testing.T) {
+	t.Parallel()
+	l := NewFile(t.TempDir()+"/ledger.db", Options{})
+	mustOpen(t, l, "r", 20, 2)
+	mustTurn(t, l, "r", "", "")
+	content, err := os.ReadFile(l.path)
+	require.NoError(t, err)
+	p, err := openBytes(content)
+	require.NoError(t, err)
+	require.NotEmpty(t, p.free)
+	count := content[p.meta.freelist*pageSize+10:]
+	native.PutUint16(count, native.Uint16(count)-1) // a page that is neither used nor free
+	require.NoError(t, os.WriteFile(l.path, content, 0o600))
+	require.Equal(t, []string{fmt.Sprintf("the pages of the file do not add up: page %d: unreachable unfreed", p.free[len(p.free)-1])}, problems(t, l))
+
+	require.Equal(t, "the pages of the file cannot be walked: one", checked(errors.New("panic: one\ntwo")))
 }
 
 func TestAKeyThatLeadsNowhereIsDamage(t *testing.T) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -58,10 +59,11 @@ type image struct {
 	what    string
 	content []byte
 	done    bool // all of it reached the disk
+	torn    bool // no disk leaves this: a part of a sector
 }
 
 // images builds power cuts around the two flushes of a commit: before the first, any part of the new data and the old
-// meta page; after it, all data and any part of the new meta page.
+// meta page; after it, all data and any sectors of the new meta page, whose content lies in the first.
 func (c commit) images(rng *rand.Rand, barrier bool) []image {
 	grown := make([]byte, len(c.after))
 	copy(grown, c.before)
@@ -80,40 +82,46 @@ func (c commit) images(rng *rand.Rand, barrier bool) []image {
 		}
 		return img
 	}
-	images := []image{{"nothing written", bytes.Clone(c.before), false}, {"grown only", bytes.Clone(grown), false}}
+	images := []image{{what: "nothing written", content: bytes.Clone(c.before)}, {what: "grown only", content: bytes.Clone(grown)}}
 	for _, likely := range []int{5, 30, 50, 70, 95, 100} {
-		images = append(images, image{fmt.Sprintf("%d%% of the data, old meta", likely), some(grown, likely), false})
+		images = append(images, image{what: fmt.Sprintf("%d%% of the data, old meta", likely), content: some(grown, likely)})
 		if len(c.before) < len(c.after) { // the growth itself may be missing
-			images = append(images, image{"data without growth", some(grown, likely)[:len(c.before)], false})
+			images = append(images, image{what: "data without growth", content: some(grown, likely)[:len(c.before)]})
 		}
 	}
 	data := some(grown, 100)
-	for _, n := range []int{1, 8, headerSize + 8, headerSize + 47, headerSize + 55, headerSize + 60} {
+	for n := 1; n < headerSize+metaSize; n += 1 + rng.IntN(12) {
 		img := bytes.Clone(data)
 		copy(img[newMeta:newMeta+n], c.after[newMeta:])
-		images = append(images, image{fmt.Sprintf("%d bytes of the meta", n), img, false})
+		images = append(images, image{what: fmt.Sprintf("%d bytes of the meta", n), content: img, torn: true})
 	}
-	torn := bytes.Clone(data) // its first sector is missing, the others are there
-	copy(torn[newMeta+sectorSize:newMeta+pageSize], c.after[newMeta+sectorSize:])
-	images = append(images, image{"meta without its first sector", torn, false})
-	images = append(images, image{"complete", bytes.Clone(c.after), true})
+	rest := bytes.Clone(data) // its first sector is missing, the others are there
+	copy(rest[newMeta+sectorSize:newMeta+pageSize], c.after[newMeta+sectorSize:])
+	images = append(images, image{what: "meta without its first sector", content: rest})
+	first := bytes.Clone(data)
+	copy(first[newMeta:newMeta+sectorSize], c.after[newMeta:])
+	images = append(images, image{what: "the first sector of the meta", content: first, done: true})
+	images = append(images, image{what: "complete", content: bytes.Clone(c.after), done: true})
 	if !barrier { // what must not happen: the new meta before its data
 		for range 6 {
 			img := some(grown, 50)
 			copy(img[newMeta:newMeta+pageSize], c.after[newMeta:newMeta+pageSize])
-			images = append(images, image{"meta before its data", img, false})
+			images = append(images, image{what: "meta before its data", content: img})
 		}
 	}
 	return images
 }
 
-// survives checks an image: it verifies, and is the state before or after; the one after when all was written.
+// survives checks an image: it verifies, and is the state before or after; the one after when all was written. What no
+// disk leaves may be damage, too, but never less than the state before.
 func (i image) survives(l *File, c commit) error {
 	if err := os.WriteFile(l.path, i.content, 0o600); err != nil {
 		return err
 	}
 	report, err := l.Verify(context.Background(), c.headBefore)
 	switch {
+	case i.torn && errors.Is(err, ErrCorrupt):
+		return nil
 	case err != nil:
 		return err
 	case !report.OK():
@@ -164,7 +172,11 @@ func TestATurnGoesOnAfterAPowerCut(t *testing.T) {
 	for _, c := range commits(t, scaled(30)) {
 		for _, img := range c.images(rng, true) {
 			require.NoError(t, os.WriteFile(l.path, img.content, 0o600))
-			mustTurn(t, l, "r0", "", "")
+			_, err := l.RecordTurn(context.Background(), "r0", "", "", c.headBefore)
+			if img.torn && errors.Is(err, ErrCorrupt) {
+				continue
+			}
+			require.NoError(t, err, img.what)
 			requireSound(t, l)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// staleAfter is how old the temporary file of a creator must be to be taken for a crashed one's.
+// staleAfter is how old the temporary file of a creator must be to be taken for a crashed one's, or how far in the
+// future, as a wrong clock leaves it.
 const staleAfter = time.Hour
 
 // ensure creates the ledger when there is none, and makes the name of the one that is there durable: whoever created
@@ -37,11 +38,11 @@ func (l *File) ensure(ctx context.Context) error {
 
 func (l *File) create() error {
 	dir := filepath.Dir(l.path)
+	l.sweep(dir)
 	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
 		if err := makeDir(dir); err != nil {
 			return notRecorded(err)
 		}
-		l.sweep(dir)
 		if err := l.build(dir); err != nil {
 			return notRecorded(err)
 		}
@@ -117,7 +118,7 @@ func (l *File) sweep(dir string) {
 		if !strings.HasPrefix(e.Name(), l.tempPrefix()) || !strings.HasSuffix(e.Name(), ".tmp") {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()).Abs() > staleAfter {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -21,10 +21,9 @@ func init() { roles["damage"] = damageRole }
 
 // victim is a ledger that is damaged in every way, and what is true of it: nothing may ever say otherwise.
 //
-//	spent   8 of 8 turns
+//	spent   8 of 8 turns, the last of which is the newest entry: the transaction before would give it back
 //	full    3 turns in dimension "a", which allows 3, and one in each of 24 others: no more dimensions
 //	open    10 of 20 turns; key "k" is at replay
-//	last    opened last, so that bbolt's fallback to the transaction before changes no count of the others
 type victim struct {
 	*File
 	whole  []byte
@@ -56,7 +55,7 @@ func newVictim(path string) (*victim, error) {
 	for i := range 9 {
 		turn("open", "", fmt.Sprint(filler, i))
 	}
-	for i := range 8 {
+	for i := range 7 {
 		turn("spent", "", fmt.Sprint(filler, i))
 	}
 	for range 3 {
@@ -65,7 +64,7 @@ func newVictim(path string) (*victim, error) {
 	for i := range 24 {
 		turn("full", fmt.Sprint(filler, i), fmt.Sprint(filler, i))
 	}
-	open("last", 1, 1)
+	turn("spent", "", fmt.Sprint(filler, 7))
 	head, err := v.Head(ctx)
 	errs = append(errs, err)
 	v.anchor = head
@@ -207,24 +206,56 @@ func TestEveryByteOfTheMetaPages(t *testing.T) {
 			for _, mask := range []byte{1, 0x80}[:scaled(2)] {
 				damaged := bytes.Clone(v.whole)
 				damaged[page*pageSize+i] ^= mask
-				v.requireSafe(t, fmt.Sprintf("byte %d of meta page %d", i, page), damaged)
+				what := fmt.Sprintf("byte %d of meta page %d", i, page)
+				require.True(t, v.requireSafe(t, what, damaged), what)
 			}
 		}
 	}
 }
 
-func TestTheLossOfTheNewestMetaPageIsFoundByAnAnchor(t *testing.T) {
+func TestADamagedMetaPageIsAnErrorForEveryMethod(t *testing.T) {
 	t.Parallel()
-	v := mustVictim(t)
-	p, err := openBytes(v.whole)
+	l := NewFile(filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	mustOpen(t, l, "r", 4, 1)
+	mustTurn(t, l, "r", "", "")
+	mustTurn(t, l, "r", "", "")
+	whole, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	damaged := bytes.Clone(v.whole)
-	damaged[int(p.meta.txid%2)*pageSize+headerSize+20]++
-	require.NoError(t, os.WriteFile(v.path, damaged, 0o600))
-	_, err = v.Budget(context.Background(), "open", &v.anchor)
-	require.ErrorIs(t, err, ErrAnchorLost)
-	require.Empty(t, problems(t, v.File), "without an anchor it is what a power cut leaves")
-	require.NotEmpty(t, problems(t, v.File, v.anchor))
+	for page := range 2 {
+		this, other := whole[page*pageSize:][:pageSize], whole[(1-page)*pageSize:][:pageSize]
+		for name, damage := range map[string]func(p []byte){
+			"one bit":                   func(p []byte) { p[headerSize+50] ^= 1 },
+			"zeroed":                    func(p []byte) { clear(p) },
+			"the other one":             func(p []byte) { copy(p, other) },
+			"the other one, renumbered": func(p []byte) { copy(p, other); p[0] = this[0] },
+			"of a later transaction": func(p []byte) {
+				m := p[headerSize : headerSize+metaSize]
+				native.PutUint64(m[48:], native.Uint64(m[48:])+4)
+				native.PutUint64(m[56:], fnv64(m[:56]))
+			},
+		} {
+			damaged := bytes.Clone(whole)
+			damage(damaged[page*pageSize:][:pageSize])
+			require.NoError(t, os.WriteFile(l.path, damaged, 0o600))
+			for method, err := range everyMethod(l) {
+				require.ErrorIs(t, err, ErrCorrupt, "%s: meta page %d: %s", method, page, name)
+				require.Regexp(t, `meta page.*; restore .* from a copy, or close the scope and start a new ledger$`, err.Error())
+				require.NotContains(t, err.Error(), "bbolt")
+			}
+			after, err := os.ReadFile(l.path)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(damaged, after), "it was written to")
+		}
+	}
+
+	// Exchanged, they are good ones in the wrong places: the next commit would overwrite the newest.
+	exchanged := bytes.Clone(whole)
+	copy(exchanged[headerSize:pageSize], whole[pageSize+headerSize:])
+	copy(exchanged[pageSize+headerSize:2*pageSize], whole[headerSize:])
+	require.NoError(t, os.WriteFile(l.path, exchanged, 0o600))
+	for method, err := range everyMethod(l) {
+		require.ErrorIs(t, err, ErrCorrupt, method)
+	}
 }
 
 func TestADimensionHiddenByADamagedSeparatorIsNotANewOne(t *testing.T) {

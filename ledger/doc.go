@@ -6,12 +6,14 @@
 // # Files
 //
 //	ledger.db     a bbolt database, mode 0600, page size 4096
-//	ledger.lock   empty; the turnstile that queues openers (name: the ledger's, its extension replaced by ".lock")
+//	ledger.lock   empty; the turnstile that queues openers (name: the ledger's, its extension replaced by ".lock", or
+//	              with ".lock" appended where that is its extension)
 //
 // # Buckets
 //
-// All integers are big-endian. NUL stands for one zero byte: no id holds one, so it separates. SEAL is the 64-bit FNV-1a
-// of bucket name, NUL, key, NUL and the value before the seal, in 8 bytes.
+// All integers are big-endian. NUL stands for one zero byte: no id holds one, so it separates; nor does an id hold any
+// other control character, or U+FFFD. SEAL is the 64-bit FNV-1a of bucket name, NUL, key, NUL and the value before the
+// seal, in 8 bytes.
 //
 //	bucket       key                   value
 //	meta         "format"              uint32, 1
@@ -47,7 +49,8 @@
 // survives kill -9, and power loss where the disk honours flushes; an entry that was not acknowledged is there in
 // whole or not at all. After a failed write or flush the entry must be taken as not recorded ([ErrNotRecorded]). The
 // file is created under another name, complete, and linked into place, so nobody ever sees half a ledger; each
-// opening of a run flushes the directory first. Durability is not configurable.
+// opening of a run flushes the directory first, and removes what a creator left behind that was killed more than an
+// hour ago (.ledger.db.new-….tmp). Durability is not configurable.
 //
 // # Locks
 //
@@ -61,13 +64,17 @@
 // bbolt trusts the bytes of its pages: a damaged one makes it panic, fault, recurse without end, or count wrong. So
 // every page that a method is about to use is checked first, strictly, with plain reads: identity, packing, order,
 // bounds, separators, seals. What is damaged is an error ([ErrCorrupt]), never a panic, a hang or a fresh budget.
-// bbolt falls back one transaction when the newest of its two meta pages is damaged, as it must after a power cut;
-// only an [Anchor], kept elsewhere, can tell that from a loss.
+//
+// bbolt itself falls back one transaction when the newest of its two meta pages is not valid. Here both must be, and of
+// transactions that follow each other: the 80 bytes that bbolt writes of a meta page lie in one sector of the disk,
+// which a power cut leaves old or new, so a page that is neither is damage, and the older one may lack an acknowledged
+// turn. Only an [Anchor], kept elsewhere, tells a whole file of yesterday from one of today.
 //
 // # Threat model
 //
 // Everybody with the same user id can rewrite the file, hashes included. The chain is evidence against accidents,
-// partial edits and damage, not a security boundary. To notice a wholesale replacement, keep an [Anchor] elsewhere.
+// partial edits and damage, not a security boundary. To notice a wholesale replacement, keep an [Anchor] elsewhere, and
+// give it to [Ledger.Budget], [Ledger.RecordTurn] and [Ledger.Verify].
 //
 // # Compatibility
 //

@@ -136,9 +136,48 @@ func splitRunKey(key []byte) (run, name string, ok bool) {
 	return string(r), string(n), ok
 }
 
-// encodeEntry makes the stored bytes of an entry.
+// encodeEntry makes the stored bytes of an entry, which are those of [json.Marshal]. For ordinary text they are written
+// here: a process that records one turn takes as long to get a JSON encoder ready as to read what the turn rests on.
 func encodeEntry(e Entry) ([]byte, error) {
-	return json.Marshal(e)
+	if e.At.Location() != time.UTC || !ordinary(string(e.Kind)) || !ordinary(e.Run) || !ordinary(e.Dimension) || !ordinary(e.Key) || !ordinary(e.Reason) {
+		return json.Marshal(e)
+	}
+	b := make([]byte, 0, 256)
+	b = strconv.AppendUint(append(b, `{"seq":`...), e.Seq, 10)
+	b = e.At.AppendFormat(append(b, `,"at":"`...), time.RFC3339Nano)
+	b = append(append(b, `","kind":"`...), e.Kind...)
+	b = append(append(b, `","run":"`...), e.Run...)
+	b = append(b, '"')
+	number := func(name string, n int64) {
+		if n != 0 {
+			b = strconv.AppendInt(append(b, name...), n, 10)
+		}
+	}
+	text := func(name, s string) {
+		if s != "" {
+			b = append(append(append(b, name...), s...), '"')
+		}
+	}
+	number(`,"max_conv_turns":`, e.MaxConvTurns)
+	number(`,"max_dimensions":`, e.MaxDimensions)
+	text(`,"dimension":"`, e.Dimension)
+	text(`,"key":"`, e.Key)
+	number(`,"turns":`, e.Turns)
+	text(`,"reason":"`, e.Reason)
+	b = strconv.AppendInt(append(b, `,"used":`...), e.Used, 10)
+	b = strconv.AppendInt(append(b, `,"limit":`...), e.Limit, 10)
+	return append(b, '}'), nil
+}
+
+// ordinary reports whether text stands in JSON as it is.
+func ordinary(text string) bool {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c < 0x20, c == '"', c == '\\', c == '<', c == '>', c == '&', c >= 0x7F:
+			return false // escaped, or might be
+		}
+	}
+	return true
 }
 
 // splitEntry takes the value of an entry apart, without looking into the stored bytes.
@@ -184,11 +223,8 @@ func matchesText(stored []byte, seq uint64, run string, used, limit int64) bool 
 	}
 	_, rest, _ = bytes.Cut(rest, []byte(`","kind":"`))
 	_, rest, _ = bytes.Cut(rest, []byte(`","run":"`))
-	for i := 0; i < len(run); i++ {
-		switch c := run[i]; {
-		case c == '"', c == '\\', c == '<', c == '>', c == '&', c >= 0x80:
-			return false // escaped, or might be
-		}
+	if !ordinary(run) {
+		return false
 	}
 	if len(rest) <= len(run) || string(rest[:len(run)]) != run || rest[len(run)] != '"' {
 		return false

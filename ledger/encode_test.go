@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -148,4 +150,43 @@ func FuzzDecodeEntry(f *testing.F) {
 			require.True(t, e.At.Equal(back.At))
 		}
 	})
+}
+
+func TestStoredBytesAreThoseOfTheJSONEncoder(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(15, 16))
+	texts := []string{"", "r", "storm-42", "a b", `quo"te`, `back\slash`, "<tag>", "&", "é", "漢字", "\u2028", "\x7f", "\x01", "\xff", "\ufffd", filler, "~ !#'()*+,-./:;=?@[]^_`{|}"}
+	numbers := []int64{0, 1, -1, 7, 1000, MaxLimit, 1<<63 - 1, -1 << 63}
+	text := func() string { return texts[rng.IntN(len(texts))] }
+	number := func() int64 { return numbers[rng.IntN(len(numbers))] }
+	plain := 0
+	for range 20_000 {
+		e := Entry{
+			Seq: rng.Uint64() >> rng.UintN(64), At: time.Unix(rng.Int64N(1<<33), rng.Int64N(1e9)).UTC(),
+			Kind: []Kind{KindTurn, KindGrant, KindRunOpened, KindRunClosed, "\"?"}[rng.IntN(5)],
+			Run:  text(), MaxConvTurns: number(), MaxDimensions: number(), Turns: number(), Used: number(), Limit: number(),
+		}
+		if rng.IntN(2) == 0 {
+			e.Dimension, e.Key, e.Reason = text(), text(), text()
+		}
+		switch rng.IntN(10) {
+		case 0:
+			e.At = e.At.Truncate(time.Second)
+		case 1:
+			e.At = e.At.Truncate(10 * time.Millisecond)
+		case 2:
+			e.At = e.At.In(time.FixedZone("elsewhere", 3600))
+		case 3:
+			e.At = time.Time{}
+		}
+		want, err := json.Marshal(e)
+		require.NoError(t, err)
+		got, err := encodeEntry(e)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		if ordinary(e.Run + e.Dimension + e.Key + e.Reason + string(e.Kind)) {
+			plain++
+		}
+	}
+	require.Greater(t, plain, 1000)
 }

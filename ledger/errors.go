@@ -16,8 +16,37 @@ func corrupt(found string, args ...any) error {
 	return fmt.Errorf("%w: %s; %s", ErrCorrupt, fmt.Sprintf(found, args...), hintDamaged)
 }
 
-func missing() error {
+// torn makes an [ErrCorrupt] about meta pages: which entry is the newest is not known any more.
+func torn(found string, args ...any) error {
+	return fmt.Errorf("%w: %s, so the newest entry may be missing; restore the file from a copy, or close the scope and start a new ledger",
+		ErrCorrupt, fmt.Sprintf(found, args...))
+}
+
+// missing also tells a symbolic link that leads nowhere, which nothing is created through.
+func (l *File) missing() error {
+	if info, err := os.Lstat(l.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%w: the path is a symbolic link to a file that does not exist; restore that file, or remove the link", ErrMissing)
+	}
 	return fmt.Errorf("%w: open a run to create it; if there was one, restore it from a copy or close the scope", ErrMissing)
+}
+
+// notAFile makes an [ErrCorrupt] for something that no ledger can be.
+func notAFile(what string) error {
+	return fmt.Errorf("%w: it is %s, not a file; name the file that the ledger is, or is to be", ErrCorrupt, what)
+}
+
+func kindName(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something special"
 }
 
 func busy(why string) error {
@@ -32,11 +61,26 @@ func notRecorded(err error) error {
 	if known(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w; check free space and the disk, then try again", ErrNotRecorded, bare(err))
+	return fmt.Errorf("%w: %w; %s, then try again", ErrNotRecorded, bare(err), remedy(err, "check free space and the disk"))
 }
 
 func unreadable(err error) error {
-	return fmt.Errorf("%w: %w; check its permissions and the disk", ErrUnreadable, bare(err))
+	return fmt.Errorf("%w: %w; %s", ErrUnreadable, bare(err), remedy(err, "check its permissions and the disk"))
+}
+
+// remedy says what to do about an error of the system, where that is clear.
+func remedy(err error, otherwise string) string {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return "choose a place that can be written"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the permissions of the file and its directory"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "close files or raise the limit of open ones (ulimit -n)"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return "check the path"
+	}
+	return otherwise
 }
 
 // bare drops the operation and the path from an error of package os: the line already names both.

@@ -76,16 +76,25 @@ func (l *File) openRun(ctx context.Context, run string, maxConvTurns, maxDimensi
 }
 
 // RecordTurn implements [Ledger].
-func (l *File) RecordTurn(ctx context.Context, run, dimension, key string) (Receipt, error) {
-	r, err := l.recordTurn(ctx, run, dimension, key)
+func (l *File) RecordTurn(ctx context.Context, run, dimension, key string, anchors ...Anchor) (Receipt, error) {
+	r, err := l.recordTurn(ctx, run, dimension, key, anchors)
 	return r, l.wrap("record turn", err)
 }
 
-func (l *File) recordTurn(ctx context.Context, run, dimension, key string) (Receipt, error) {
+func (l *File) recordTurn(ctx context.Context, run, dimension, key string, anchors []Anchor) (Receipt, error) {
 	if err := validTurn(run, dimension, key); err != nil {
 		return Receipt{}, err
 	}
+	parsed, err := parseAnchors(anchors)
+	if err != nil {
+		return Receipt{}, err
+	}
 	return transact(ctx, l, writing, func(ctx context.Context, t *tx) (Receipt, error) {
+		for _, a := range parsed {
+			if err := t.anchored(a); err != nil {
+				return Receipt{}, err
+			}
+		}
 		s, err := t.existing(run)
 		if err != nil {
 			return Receipt{}, err

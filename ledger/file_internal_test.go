@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,17 +87,64 @@ func TestCreationLeavesTwoPrivateFiles(t *testing.T) {
 func TestTemporaryFilesOfCrashedCreatorsAreSweptWhenOld(t *testing.T) {
 	l := newLedger(t)
 	dir := filepath.Dir(l.path)
-	old, young, other := filepath.Join(dir, ".ledger.db.new-1.tmp"), filepath.Join(dir, ".ledger.db.new-2.tmp"), filepath.Join(dir, "other.tmp")
-	for _, name := range []string{old, young, other} {
-		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	at := func(name string, age time.Duration) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		when := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(path, when, when))
+		return path
 	}
-	long := time.Now().Add(-2 * staleAfter)
-	require.NoError(t, os.Chtimes(old, long, long))
-	require.NoError(t, os.Chtimes(other, long, long))
-	mustOpen(t, l, "r", 1, 1)
-	require.NoFileExists(t, old)
-	require.FileExists(t, young)
-	require.FileExists(t, other)
+	for _, run := range []string{"the first one creates", "a later one finds the ledger"} {
+		old, ahead := at(".ledger.db.new-1.tmp", 2*staleAfter), at(".ledger.db.new-2.tmp", -2*staleAfter)
+		young, other := at(".ledger.db.new-3.tmp", staleAfter/2), at("other.tmp", 2*staleAfter)
+		mustOpen(t, l, run, 1, 1)
+		require.NoFileExists(t, old, run)
+		require.NoFileExists(t, ahead, run)
+		require.FileExists(t, young, run)
+		require.FileExists(t, other, run)
+	}
+}
+
+func TestALedgerNamedLikeALockFileDoesNotWaitForItself(t *testing.T) {
+	for _, name := range []string{"ledger.lock", "ledger.LOCK", ".lock", "a.lock.lock", "lock", "ledger"} {
+		t.Run(name, func(t *testing.T) {
+			l := NewFile(filepath.Join(t.TempDir(), name), Options{})
+			require.False(t, strings.EqualFold(l.path, l.turnstileName()))
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			_, err := l.OpenRun(ctx, "r", 2, 1)
+			require.NoError(t, err)
+			_, err = l.RecordTurn(ctx, "r", "", "")
+			require.NoError(t, err)
+			require.FileExists(t, l.turnstileName())
+			requireSound(t, l)
+		})
+	}
+	require.Equal(t, "/x/ledger.lock", NewFile("/x/ledger.db", Options{}).turnstileName())
+}
+
+func TestAnErrorSaysWhatToDoAboutItsCause(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		write string
+	}{
+		{syscall.ENOSPC, "check free space and the disk, then try again"},
+		{syscall.EIO, "check free space and the disk, then try again"},
+		{errors.New("file size"), "check free space and the disk, then try again"},
+		{syscall.EACCES, "check the permissions of the file and its directory, then try again"},
+		{syscall.EPERM, "check the permissions of the file and its directory, then try again"},
+		{syscall.EROFS, "choose a place that can be written, then try again"},
+		{syscall.EMFILE, "close files or raise the limit of open ones (ulimit -n), then try again"},
+		{syscall.ENFILE, "close files or raise the limit of open ones (ulimit -n), then try again"},
+		{syscall.ENOTDIR, "check the path, then try again"},
+		{syscall.ELOOP, "check the path, then try again"},
+	} {
+		err := notRecorded(&os.PathError{Op: "open", Path: "x", Err: c.cause})
+		require.EqualError(t, err, "not recorded: "+c.cause.Error()+"; "+c.write)
+		require.ErrorIs(t, err, c.cause)
+	}
+	require.EqualError(t, unreadable(syscall.EMFILE), "ledger cannot be read: "+syscall.EMFILE.Error()+"; close files or raise the limit of open ones (ulimit -n)")
+	require.EqualError(t, unreadable(syscall.EIO), "ledger cannot be read: "+syscall.EIO.Error()+"; check its permissions and the disk")
 }
 
 func TestARefusedTurnLeavesTheFileAsItWas(t *testing.T) {

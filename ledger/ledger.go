@@ -155,8 +155,10 @@ type Ledger interface {
 	// RecordTurn checks and appends one turn in one transaction. dimension and key may be "". It refuses with
 	// ErrBudgetSpent at the run's limit and, where a dimension is named, at max_conv_turns turns of it and at
 	// max_dimensions dimensions; with ErrRunClosed and ErrRunUnknown. A refusal changes nothing. The same non-empty
-	// key on the same run returns the first receipt, also at the limit and after closing.
-	RecordTurn(ctx context.Context, run, dimension, key string) (Receipt, error)
+	// key on the same run returns the first receipt, also at the limit and after closing. In the same transaction, and
+	// before anything else, it checks that the ledger holds every given anchor (ErrAnchorLost): a ledger that was
+	// replaced or rolled back gives no turns back.
+	RecordTurn(ctx context.Context, run, dimension, key string, anchors ...Anchor) (Receipt, error)
 	// Grant raises the run's limit by turns ≥ 1; the reason must not be empty.
 	Grant(ctx context.Context, run string, turns int64, reason string) (Receipt, error)
 	// CloseRun ends a run: it takes no more turns. Closing again is a replay.
@@ -183,8 +185,8 @@ type Ledger interface {
 const (
 	// MaxLimit bounds a run's limit, grants included: far above any real run, far below overflow.
 	MaxLimit = 1_000_000_000_000
-	// MaxIDBytes bounds run ids, dimensions and keys, in bytes of UTF-8 without control characters.
+	// MaxIDBytes bounds run ids, dimensions and keys, in bytes of UTF-8 without control characters and U+FFFD.
 	MaxIDBytes = 256
-	// MaxReasonBytes bounds a grant's reason, in bytes of UTF-8 without control characters.
+	// MaxReasonBytes bounds a grant's reason, in bytes of UTF-8 without control characters and U+FFFD.
 	MaxReasonBytes = 1024
 )

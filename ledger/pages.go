@@ -20,7 +20,7 @@ import (
 //	leaf      flags u32, pos u32, ksize u32, vsize u32          pos counts from the element itself
 //	bucket    root u64, sequence u64, and where root is 0 a leaf page, in a leaf value whose flags are 1
 //	meta      magic u32, version u32, page size u32, flags u32, root bucket, freelist u64, high water u64, txid u64,
-//	          FNV-64a of the 56 bytes before
+//	          FNV-64a of the 56 bytes before; transactions write pages 0 and 1 in turn
 const (
 	pageSize     = 4096
 	headerSize   = 16
@@ -31,6 +31,7 @@ const (
 	boltVersion  = 2
 	flagBranch   = 0x01
 	flagLeaf     = 0x02
+	flagMeta     = 0x04
 	flagFreelist = 0x10
 	flagBucket   = 0x01
 
@@ -66,29 +67,41 @@ func parseMeta(buf []byte) (m boltMeta, valid, tooNew bool) {
 	}, true, false
 }
 
-// readMeta picks the meta page that bbolt will pick: the valid one with the higher transaction id.
+// readMeta picks the meta page that bbolt will pick, the one with the higher transaction id. bbolt would do with one
+// valid page and go back a transaction where the newest is not. But what it writes of a meta page lies in one sector of
+// the disk, which no power cut tears: a page that is not valid is damage, and to go back would give a turn back.
 func readMeta(r io.ReaderAt, size int64) (boltMeta, error) {
 	var best boltMeta
-	found := false
 	if size < 4*pageSize {
 		return best, corrupt("the file has %d bytes, too few for a ledger", size)
 	}
-	for i := range int64(2) {
-		buf := make([]byte, headerSize+metaSize)
-		if err := readAt(r, buf, i*pageSize); err != nil {
-			return best, err
-		}
-		m, valid, tooNew := parseMeta(buf)
+	buf := make([]byte, pageSize+headerSize+metaSize)
+	if err := readAt(r, buf, 0); err != nil {
+		return best, err
+	}
+	var metas [2]boltMeta
+	var bad []int
+	for i := range metas {
+		page := buf[i*pageSize:]
+		m, valid, tooNew := parseMeta(page)
 		if tooNew {
-			return best, newer(native.Uint32(buf[headerSize+4:]))
+			return best, newer(native.Uint32(page[headerSize+4:]))
 		}
-		if valid && (!found || m.txid > best.txid) {
-			best, found = m, true
+		if metas[i] = m; !valid || !isMetaPage(page, i) || m.txid%2 != uint64(i) {
+			bad = append(bad, i)
 		}
 	}
+	best = metas[0]
+	if metas[1].txid > best.txid {
+		best = metas[1]
+	}
 	switch {
-	case !found:
+	case len(bad) == 2:
 		return best, corrupt("neither meta page is valid: not a ledger, or overwritten")
+	case len(bad) == 1:
+		return best, torn("meta page %d is damaged", bad[0])
+	case best.txid-min(metas[0].txid, metas[1].txid) != 1:
+		return best, torn("its meta pages are of the transactions %d and %d, which do not follow each other", metas[0].txid, metas[1].txid)
 	case best.pageSize != pageSize:
 		return best, corrupt("its page size is %d, a ledger's is %d", best.pageSize, pageSize)
 	case best.high > uint64(size)/pageSize:
@@ -97,6 +110,11 @@ func readMeta(r io.ReaderAt, size int64) (boltMeta, error) {
 		return best, corrupt("a meta page points outside of the file")
 	}
 	return best, nil
+}
+
+// isMetaPage checks the header of a meta page, which is not under its checksum.
+func isMetaPage(buf []byte, id int) bool {
+	return native.Uint64(buf) == uint64(id) && native.Uint16(buf[8:]) == flagMeta && native.Uint16(buf[10:]) == 0 && native.Uint32(buf[12:]) == 0
 }
 
 // readAt reads all of buf. The file's end is damage, another failure the system's.

@@ -284,18 +284,25 @@ func TestALedgerReplacedWhileWaitingIsNotWrittenTo(t *testing.T) {
 }
 
 func TestThingsThatAreNotFilesAreErrorsAtOnce(t *testing.T) {
-	for name, make := range map[string]func(path string) error{
-		"FIFO":      func(p string) error { return syscall.Mkfifo(p, 0o600) },
-		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
-		"device":    func(p string) error { return os.Symlink("/dev/null", p) },
+	for name, c := range map[string]struct {
+		make func(path string) error
+		want error
+		says string
+	}{
+		"FIFO":           {func(p string) error { return syscall.Mkfifo(p, 0o600) }, ErrCorrupt, "it is a FIFO, not a file; "},
+		"directory":      {func(p string) error { return os.Mkdir(p, 0o700) }, ErrCorrupt, "it is a directory, not a file; "},
+		"device":         {func(p string) error { return os.Symlink("/dev/null", p) }, ErrCorrupt, "it is a device, not a file; "},
+		"dangling link":  {func(p string) error { return os.Symlink("nowhere", p) }, ErrMissing, "a symbolic link to a file that does not exist; "},
+		"link to itself": {func(p string) error { return os.Symlink(p, p) }, syscall.ELOOP, "check the path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewFile(t.TempDir()+"/ledger.db", Options{})
-			require.NoError(t, make(l.path))
+			require.NoError(t, c.make(l.path))
 			began := time.Now()
-			for _, err := range everyMethod(l) {
-				require.Error(t, err)
-				require.True(t, known(err), err)
+			for method, err := range everyMethod(l) {
+				require.ErrorIs(t, err, c.want, method)
+				require.ErrorContains(t, err, c.says, method)
+				require.NotContains(t, err.Error(), "free space", method)
 			}
 			require.Less(t, time.Since(began), 5*time.Second)
 		})

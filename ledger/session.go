@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -282,7 +283,7 @@ func (s *session) lock() error {
 		return s.classify(err)
 	}
 	if !info.Mode().IsRegular() {
-		return corrupt("it is not a regular file")
+		return notAFile(kindName(info.Mode()))
 	}
 	if err := lockFile(f, s.mode == writing); err != nil {
 		return s.classify(err)
@@ -302,11 +303,11 @@ func (s *session) lock() error {
 // turnstile opens the lock file, which is created beside a ledger, never without one. A directory that cannot be
 // written is no reason to refuse: the turnstile gives fairness, integrity rests on the ledger's own lock.
 func (l *File) turnstile() (*os.File, error) {
-	name := strings.TrimSuffix(l.path, filepath.Ext(l.path)) + ".lock"
+	name := l.turnstileName()
 	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
-			return nil, missing()
+			return nil, l.missing()
 		}
 		f, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE|openFlags, 0o600)
 	}
@@ -316,13 +317,25 @@ func (l *File) turnstile() (*os.File, error) {
 	return f, nil
 }
 
+// turnstileName is never the ledger's own name, also where a file system does not tell upper from lower case: whoever
+// holds a turnstile must not wait for it.
+func (l *File) turnstileName() string {
+	ext := filepath.Ext(l.path)
+	if strings.EqualFold(ext, ".lock") {
+		ext = ""
+	}
+	return strings.TrimSuffix(l.path, ext) + ".lock"
+}
+
 // classify gives an error of the system or of bbolt the sentinel that callers branch on.
 func (s *session) classify(err error) error {
 	switch {
 	case known(err):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return missing()
+		return s.ledger.missing()
+	case errors.Is(err, syscall.EISDIR): // where it is opened for writing
+		return notAFile("a directory")
 	case errors.Is(err, berrors.ErrTimeout):
 		return busy("the lock was not free before the deadline")
 	case !refusedBySystem(err):
@@ -339,5 +352,5 @@ func (s *session) panicked(p any) error {
 	if s.phase.Load() == phaseCommitting {
 		return notRecorded(errors.New(text))
 	}
-	return corrupt("%s", text)
+	return corrupt("its pages cannot be used: %s", text)
 }

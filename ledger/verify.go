@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // mostProblems bounds a report: one damaged page can break thousands of entries.
@@ -13,12 +14,9 @@ const mostProblems = 100
 // Verify implements [Ledger]. It holds a shared lock for as long as it takes: give a large ledger a context with a
 // deadline to match, some seconds per million entries.
 func (l *File) Verify(ctx context.Context, anchors ...Anchor) (Report, error) {
-	parsed := make([]parsedAnchor, len(anchors))
-	for i, a := range anchors {
-		var err error
-		if parsed[i], err = parseAnchor(a); err != nil {
-			return Report{}, l.wrap("verify anchors", err)
-		}
+	parsed, err := parseAnchors(anchors)
+	if err != nil {
+		return Report{}, l.wrap("verify anchors", err)
 	}
 	r, err := transact(ctx, l, walking, func(ctx context.Context, t *tx) (Report, error) {
 		v := &verifier{tx: t, ctx: ctx, runs: map[string]*replayed{}}
@@ -64,7 +62,7 @@ func (v *verifier) all(anchors []parsedAnchor) error {
 		return nil
 	}
 	for err := range v.bolt.Check() {
-		v.problem("bbolt: %v", err)
+		v.problem("%s", checked(err))
 	}
 	if err := v.entries(); err != nil {
 		return err
@@ -78,6 +76,15 @@ func (v *verifier) all(anchors []parsedAnchor) error {
 		}
 	}
 	return v.ctx.Err()
+}
+
+// checked words what bbolt's own check found, or what it stumbled over.
+func checked(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if cause, panicked := strings.CutPrefix(text, "panic: "); panicked {
+		return fmt.Sprintf("the pages of the file cannot be walked: %s", cause)
+	}
+	return fmt.Sprintf("the pages of the file do not add up: %s", text)
 }
 
 func (v *verifier) structure() error {

@@ -28,6 +28,11 @@ func TestAge(t *testing.T) {
 		"a thousand years ahead, old mtime":            {now.AddDate(1000, 0, 0), now.Add(-2 * ttl), 2 * ttl, true},
 		"a thousand years ago":                         {now.AddDate(-1000, 0, 0), now, 1<<63 - 1, true},
 		"mtime ahead":                                  {missing, now.Add(time.Hour), -time.Hour, false},
+		"mtime exactly the ttl ahead is fresh":         {missing, now.Add(ttl), -ttl, false},
+		"mtime further ahead than the ttl":             {missing, now.Add(ttl + ns), -ttl - ns, true},
+		"both further ahead than the ttl":              {now.AddDate(1, 0, 0), now.Add(2 * ttl), -2 * ttl, true},
+		"both ahead, by less than the ttl":             {now.Add(time.Hour), now.Add(2 * time.Hour), -2 * time.Hour, false},
+		"both a thousand years ahead":                  {now.AddDate(1000, 0, 0), now.AddDate(1000, 0, 0), -1 << 63, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Marker{StartedAt: c.startedAt, ModTime: c.modTime}
@@ -42,8 +47,10 @@ func TestAFutureStartIsJudgedByTheFilesModificationTime(t *testing.T) {
 		modTime time.Time
 		expired bool
 	}{
-		"old": {now.Add(-ttl - time.Second), true},
-		"new": {now.Add(-time.Second), false},
+		"old":       {now.Add(-ttl - time.Second), true},
+		"new":       {now.Add(-time.Second), false},
+		"ahead":     {now.Add(time.Hour), false},
+		"far ahead": {now.Add(ttl + time.Second), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()

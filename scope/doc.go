@@ -36,6 +36,10 @@
 // A marker's age is now minus startedAt. Where startedAt is missing, or more than a minute in the future, the file's
 // modification time serves. Reading never changes a modification time, and nothing depends on access times.
 //
+// A marker expires when its age is over the time to live. So does one whose age is as far below zero: startedAt and
+// modification time are both further in the future than that, which only a wrong clock writes, and it would never
+// grow old.
+//
 // # Threat model
 //
 // Anybody who may write to the state directory may write a marker, a loop's own snippet included, so reading trusts

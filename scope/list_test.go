@@ -72,18 +72,20 @@ func TestSweepRemovesWhatHasExpiredAndNothingElse(t *testing.T) {
 		"old-by-start":        {`{"runId":"r","startedAt":"2026-02-01T11:00:00Z"}`, now},
 		"old-unreadable":      {`{`, old},
 		"old-future":          {`{"runId":"r","startedAt":"2099-01-01T00:00:00Z"}`, old},
+		"ahead":               {`{"runId":"r"}`, now.Add(ttl)},
+		"too-far-ahead":       {`{"runId":"r","startedAt":"2099-01-01T00:00:00Z"}`, now.Add(ttl + time.Second)},
 		"unreadable-by-mtime": {`{"runId":7,"startedAt":"2026-02-01T11:00:00Z"}`, now},
 	} {
 		setModTime(t, put(t, state, session, c.text), c.modTime)
 	}
 	removed, err := Sweep(state, ttl, now)
 	require.NoError(t, err)
-	require.Equal(t, []string{"old", "old-by-start", "old-future", "old-unreadable"}, sessions(removed))
+	require.Equal(t, []string{"old", "old-by-start", "old-future", "old-unreadable", "too-far-ahead"}, sessions(removed))
 	require.ErrorIs(t, removed[3].Err, ErrUnreadable)
 
 	left, err := List(state)
 	require.NoError(t, err)
-	require.Equal(t, []string{"boundary", "fresh", "fresh-by-start", "fresh-unreadable", "unreadable-by-mtime"}, sessions(left))
+	require.Equal(t, []string{"ahead", "boundary", "fresh", "fresh-by-start", "fresh-unreadable", "unreadable-by-mtime"}, sessions(left))
 	require.Len(t, names(t, filepath.Join(state, DirName)), len(left))
 }
 

@@ -35,7 +35,9 @@ func (m Marker) Age(now time.Time) time.Duration {
 	return now.Sub(m.StartedAt)
 }
 
-// Expired reports whether the marker is older than ttl. A marker of exactly that age is still fresh.
+// Expired reports whether the marker is older than ttl, or from further in the future than ttl: a wrong clock must not
+// arm a session for ever. A marker of exactly that age is still fresh.
 func (m Marker) Expired(now time.Time, ttl time.Duration) bool {
-	return m.Age(now) > ttl
+	age := m.Age(now)
+	return age > ttl || age < -ttl
 }

@@ -2,19 +2,21 @@
 // state directory: `capgate log` shows them, `capgate explain ID` explains one.
 //
 // A line is appended with a single write of at most [MaxLine] bytes to a file opened with O_APPEND, so that lines of
-// parallel processes never mix. At [MaxFile] bytes the file becomes decisions.jsonl.1, and that one .2; what was .2
-// is dropped. Files are 0600. Prompts, commands and file contents are never logged. The log is best effort: it is not
-// flushed, and a failure to write it never changes a verdict.
+// parallel processes never mix. Where a crash or a full disk left the last line without its end, the write begins with
+// a line break. At [MaxFile] bytes the file becomes decisions.jsonl.1, and that one .2; what was .2 is dropped. Files
+// are 0600. Prompts, commands and file contents are never logged. The log is best effort: it is not flushed, and a
+// failure to write it never changes a verdict.
+//
+// Whatever stands in a log's place is neither read nor written unless it is a regular file. Lines of more than
+// [MaxLine] bytes, and what is not a record, are left out.
 package decisionlog
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,7 +30,7 @@ const FileName = "decisions.jsonl"
 
 // Bounds of the log, in bytes.
 const (
-	MaxLine = 4096     // one line with its line break
+	MaxLine = 4096     // one line with its line break, and with one before it
 	MaxFile = 10 << 20 // size at which the file is rotated
 )
 
@@ -67,7 +69,7 @@ func (r Record) line() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode decision %s: %w", r.ID, err)
 		}
-		over := len(line) + 1 - MaxLine
+		over := len(line) + 2 - MaxLine
 		if over <= 0 {
 			return append(line, '\n'), nil
 		}
@@ -95,37 +97,54 @@ func Append(state string, r Record) error {
 		return err
 	}
 	path := filepath.Join(state, FileName)
-	f, err := openAppend(path)
+	f, info, err := openAppend(path)
 	if err != nil {
-		return fmt.Errorf("open decision log %s: %w", path, err)
+		return fmt.Errorf("write decision log: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err == nil && info.Size() >= MaxFile {
-		if next, err := rotate(f, info, path); err == nil {
+	if info.Size() >= MaxFile {
+		if next, nextInfo, err := rotate(f, info, path); err == nil {
 			defer func() { _ = next.Close() }()
-			f = next
+			f, info = next, nextInfo
 		}
 	}
+	if torn(f, info.Size()) {
+		line = append([]byte("\n"), line...)
+	}
 	if _, err := f.Write(line); err != nil {
-		return fmt.Errorf("write decision log %s: %w", path, err)
+		return fmt.Errorf("write decision log: %w", err)
 	}
 	return nil
 }
 
+func openAppend(path string) (*os.File, fs.FileInfo, error) {
+	return open(path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+}
+
+// torn reports whether the last line of a file of this size has no end. An empty line too many does no harm.
+func torn(f *os.File, size int64) bool {
+	if size == 0 {
+		return false
+	}
+	var last [1]byte
+	_, err := f.ReadAt(last[:], size-1)
+	return err != nil || last[0] != '\n'
+}
+
 // rotate moves the full log out of the way and opens a new one. Of several processes that find it full, one rotates:
 // the lock is on the full file, and who gets it late sees that the path names another file by then.
-func rotate(full *os.File, info fs.FileInfo, path string) (*os.File, error) {
+func rotate(full *os.File, info fs.FileInfo, path string) (*os.File, fs.FileInfo, error) {
 	unlock, err := tryLock(full)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer unlock()
-	if now, err := os.Stat(path); err == nil && os.SameFile(info, now) {
+	if now, err := os.Lstat(path); err == nil && os.SameFile(info, now) {
 		if err := os.Rename(path+".1", path+".2"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	return openAppend(path)
@@ -166,31 +185,6 @@ func Find(state, id string) (Record, error) {
 		}
 	}
 	return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
-}
-
-func readFile(path string) ([]Record, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read decision log: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	var records []Record
-	lines := bufio.NewReader(f)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if r, ok := parse(line); ok {
-			records = append(records, r)
-		}
-		if errors.Is(err, io.EOF) {
-			return records, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read decision log: %w", err)
-		}
-	}
 }
 
 func parse(line []byte) (r Record, ok bool) {
@@ -235,78 +229,62 @@ func Follow(ctx context.Context, state string, n int, fn func(Record) error) err
 // tail reads a log that grows and is rotated.
 type tail struct {
 	path    string
-	f       *os.File // nil until there is a log
-	pending []byte   // a line that is not whole yet
+	*reader // nil until there is a log
 }
 
 func (t *tail) close() {
-	if t.f != nil {
-		_ = t.f.Close()
+	if t.reader != nil {
+		t.reader.close()
+		t.reader = nil
 	}
 }
 
 // next returns the records since the last call: the rest of the open file first, then those of the one that has taken
 // its place.
 func (t *tail) next() ([]Record, error) {
-	var records []Record
+	var found []Record
 	for {
 		more, err := t.rest()
 		if err != nil {
 			return nil, err
 		}
-		records = append(records, more...)
-		if !moved(t.f, t.path) {
-			return records, nil
+		found = append(found, more...)
+		if !t.moved() {
+			return found, nil
 		}
 		// What was appended between the read and the rotation, which is over by now.
 		if more, err = t.rest(); err != nil {
 			return nil, err
 		}
-		records = append(records, more...)
+		found = append(found, more...)
 		t.close()
-		t.pending = nil
-		if t.f, err = os.Open(t.path); err != nil {
-			t.f = nil
-			if errors.Is(err, fs.ErrNotExist) {
-				return records, nil
-			}
-			return nil, fmt.Errorf("read decision log: %w", err)
+		t.reader, err = openReader(t.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }
 
 // rest returns the records from where the open file was read to.
 func (t *tail) rest() ([]Record, error) {
-	if t.f == nil {
+	if t.reader == nil {
 		return nil, nil
 	}
-	chunk, err := io.ReadAll(t.f)
-	if err != nil {
-		return nil, fmt.Errorf("read decision log: %w", err)
-	}
-	t.pending = append(t.pending, chunk...)
-	var records []Record
-	for {
-		line, rest, whole := bytes.Cut(t.pending, []byte("\n"))
-		if !whole {
-			return records, nil
-		}
-		t.pending = rest
-		if r, ok := parse(line); ok {
-			records = append(records, r)
-		}
-	}
+	return t.records()
 }
 
-// moved reports whether path names another file than f, or f is not open yet.
-func moved(f *os.File, path string) bool {
-	if f == nil {
+// moved reports whether the path names another file than the open one, or none is open yet.
+func (t *tail) moved() bool {
+	if t.reader == nil {
 		return true
 	}
-	open, err := f.Stat()
+	open, err := t.f.Stat()
 	if err != nil {
 		return true
 	}
-	now, err := os.Stat(path)
+	now, err := os.Lstat(t.path)
 	return err == nil && !os.SameFile(open, now)
 }

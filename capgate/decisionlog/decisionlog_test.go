@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func TestALineNeverExceedsItsBound(t *testing.T) {
 			r.Session, r.Run, r.Tool, r.AgentID, r.AgentType, r.ToolUseID, r.Reason = text, text, text, text, text, text, text
 			line, err := r.line()
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(line), MaxLine)
+			require.Less(t, len(line), MaxLine, "a line break may have to go before it")
 			require.Equal(t, 1, bytes.Count(line, []byte("\n")))
 			var back Record
 			require.NoError(t, json.Unmarshal(line, &back))
@@ -181,4 +182,103 @@ func TestIDsAreULIDs(t *testing.T) {
 		seen[NewID(at)] = true
 	}
 	require.Len(t, seen, 1000)
+}
+
+// A crash or a full disk may leave a line without its end: it must not swallow the record after it.
+func TestATornLineIsNotContinued(t *testing.T) {
+	whole, err := record("A").line()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		torn string
+		want []Record
+	}{
+		"cut short":         {string(whole[:len(whole)/2]), []Record{record("B"), record("C")}},
+		"without its end":   {string(whole[:len(whole)-1]), []Record{record("A"), record("B"), record("C")}},
+		"one byte":          {"x", []Record{record("B"), record("C")}},
+		"with its end":      {string(whole), []Record{record("A"), record("B"), record("C")}},
+		"nothing":           {"", []Record{record("B"), record("C")}},
+		"a hole at the end": {"x\x00\x00", []Record{record("B"), record("C")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			path := filepath.Join(state, FileName)
+			require.NoError(t, os.WriteFile(path, []byte(c.torn), 0o600))
+			var seen []Record
+			enough := errors.New("enough")
+			followed := make(chan error, 1)
+			begun := make(chan bool, 10)
+			go func() {
+				followed <- Follow(t.Context(), state, 9, func(r Record) error {
+					seen = append(seen, r)
+					begun <- true
+					if r.ID == "C" {
+						return enough
+					}
+					return nil
+				})
+			}()
+			if name == "with its end" {
+				<-begun
+			}
+			require.NoError(t, Append(state, record("B")))
+			require.NoError(t, Append(state, record("C")))
+			got, err := Last(state, 0)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+			require.ErrorIs(t, <-followed, enough)
+			require.Equal(t, c.want, seen)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "\n\n", "no empty line where none is needed")
+		})
+	}
+}
+
+// A line that is too long, and a file that is, cost no memory to match, and hide nothing but themselves.
+func TestLongLinesAreLeftOut(t *testing.T) {
+	state := t.TempDir()
+	path := filepath.Join(state, FileName)
+	line := func(id string) string {
+		b, err := record(id).line()
+		require.NoError(t, err)
+		return string(b)
+	}
+	padded := strings.TrimSuffix(line("LONG"), "\n")
+	content := line("A") + strings.Repeat("x", 3*MaxLine) + "\n" + line("B") +
+		padded + strings.Repeat(" ", MaxLine) + "\n" + line("C") + strings.Repeat("y", 5<<20)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	want := []Record{record("A"), record("B"), record("C")}
+	got, err := Last(state, 0)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, want, followed(t, state))
+
+	if runtime.GOOS == "windows" {
+		return // no holes
+	}
+	// A hole of many gigabytes, and a record after it.
+	require.NoError(t, os.Truncate(path, 64<<30))
+	require.NoError(t, Append(state, record("D"))) // rotates it out of the way
+	require.NoError(t, os.Rename(path+".1", path))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("\n" + line("E"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	began := time.Now()
+	got, err = Last(state, 0)
+	require.NoError(t, err)
+	require.Equal(t, []Record{record("E")}, got)
+	require.Equal(t, got, followed(t, state))
+	require.Less(t, time.Since(began), 20*time.Second)
+}
+
+// followed is what Follow has to say at once.
+func followed(t *testing.T, state string) []Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var got []Record
+	require.NoError(t, Follow(ctx, state, 99, func(r Record) error { got = append(got, r); return nil }))
+	return got
 }

@@ -7,10 +7,8 @@ import (
 	"syscall"
 )
 
-// openAppend follows no symlink and never waits for the other end of a FIFO: the state directory may hold anything.
-func openAppend(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-}
+// safely: no symlink is followed, and no other end of a FIFO waited for.
+const safely = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // tryLock takes an exclusive lock on the open file, or fails at once.
 func tryLock(f *os.File) (unlock func(), err error) {

@@ -23,6 +23,9 @@ func (r *run) sessionEvent(call Call, f capgate.Facts) {
 	case "SessionStart":
 		if path, _ := r.Lookup("CLAUDE_ENV_FILE"); path != "" {
 			_ = exportTo(path, "CAPGATE_DATA_DIR", state)
+			if f.Config.Enabled.On() { // or capgate status would say that the cap is off, where only the hook was told
+				_ = exportTo(path, "CAPGATE_ENABLED", "1")
+			}
 		}
 	case "SessionEnd":
 		_, _ = scope.Close(state, call.Session)

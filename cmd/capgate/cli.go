@@ -155,6 +155,8 @@ func newRootCmd(a *app) *cobra.Command {
 		newInstallCmd(a),
 		newDoctorCmd(a),
 		newUninstallCmd(a),
+		newProbeCmd(a), newProbeHookCmd(a),
+		newPluginCmd(a),
 		newHookCmd(a),
 		newVersionCmd(a),
 		newEnvironmentTopic(a),

@@ -85,6 +85,55 @@ func TestStatus(t *testing.T) {
 	assert.Equal(t, 2, status, "refused by the cap")
 }
 
+// Go's own status for a panic is 2, which is our word for a refusal.
+func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
+	b := newBench(t)
+	b.done("run", "open", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
+	for name, tt := range map[string]struct {
+		args  []string
+		spoil func(o *Outside)
+		want  string
+	}{
+		"before": {[]string{"turn", "--run", "R"}, func(o *Outside) {
+			o.Config = func() (capgate.Config, error) { panic("one\ntwo") }
+		}, `one\ntwo`},
+		"a nil pointer": {[]string{"log"}, func(o *Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
+		"after": {[]string{"turn", "--run", "R"}, func(o *Outside) { o.Stdout = panicking{} },
+			"no printer; what was asked is done all the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			o := b.outside(&out, &errs, tt.args...)
+			tt.spoil(&o)
+			assert.Equal(t, StatusError, Main(o))
+			assert.Equal(t, "capgate: this is a bug in capgate, please report it: "+tt.want+"\n", errs.String())
+			assert.Empty(t, out.String())
+		})
+	}
+	assert.Contains(t, b.done("run", "show", "R"), "1 of 2")
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("no printer") }
+
+// TestTurnAlone: turn is built without its siblings, and is the same command all the same.
+func TestTurnAlone(t *testing.T) {
+	b := newBench(t)
+	help := func(root func(*app) *cobra.Command) string {
+		var out bytes.Buffer
+		a := &app{Outside: b.outside(io.Discard, io.Discard, "turn", "--help"), out: bufio.NewWriter(&out)}
+		cmd := root(a)
+		cmd.SetArgs(a.Args)
+		require.NoError(t, cmd.Execute())
+		require.NoError(t, a.out.Flush())
+		return out.String()
+	}
+	assert.Equal(t, help(newRootCmd), help(rootFor))
+	alone := rootFor(&app{Outside: b.outside(io.Discard, io.Discard, "turn"), out: bufio.NewWriter(io.Discard)})
+	assert.Len(t, alone.Commands(), 1)
+}
+
 func TestTimesArePassedIn(t *testing.T) {
 	b := newBench(t)
 	b.done("scope", "open", "--run", "R", "--max-conv-turns", "2", "--max-dimensions", "1")

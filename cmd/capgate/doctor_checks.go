@@ -363,7 +363,7 @@ func (x *examination) checkMarkers() {
 			x.add("markers", levelFail, fmt.Sprintf("session %s is armed for run %s, which is not in the ledger", m.Session, m.Run), "every capped call of it is denied", closeIt)
 		case m.Age(x.Now()) < -time.Minute:
 			x.add("markers", levelWarn, fmt.Sprintf("session %s was armed in the future", m.Session), "the clock was ahead then, or is behind now: it expires late", closeIt)
-		case uerr == nil && hookWord(state, m.Marker, u) == hookSilent:
+		case uerr == nil && m.Silent(state) && silence(m.Marker, u) == hookSilent:
 			x.add("markers", levelFail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
 		default:
 			sound++

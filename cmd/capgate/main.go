@@ -23,7 +23,7 @@ import (
 var start = time.Now()
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "hook" {
+	if len(os.Args) > 1 && os.Args[1] == "hook" && !isHelp(os.Args[2:]) {
 		hook.Main(start, os.Args[2:])
 	}
 	// A reader that has gone away is an error that we report, not a signal that ends us silently.
@@ -37,6 +37,12 @@ func main() {
 		Config: processConfig,
 		Now:    time.Now,
 	}))
+}
+
+// isHelp reports whether somebody asks for the hook's help. Any other arguments are the hook's own to judge: a client
+// whose settings are wrong must hear of it.
+func isHelp(args []string) bool {
+	return len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 }
 
 // processConfig reads the configuration from the environment of this process.

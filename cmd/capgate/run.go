@@ -351,5 +351,9 @@ func (a *app) runGrant(cmd *cobra.Command, o runGrantOptions) error {
 		return a.printJSON(changeRun(r))
 	}
 	a.printf("run %s is granted %s: %d of %d used\n", r.Run, plural(r.Turns, "turn"), r.Used, r.Limit)
+	// Best effort: the grant is recorded.
+	if u, err := l.Usage(ctx, o.run); err == nil && len(u.Dimensions) > 0 {
+		a.printf("only the run's limit is raised: granted turns are for turns without --dimension, or for dimensions that are not full\n")
+	}
 	return nil
 }

@@ -65,7 +65,9 @@ func newScopeOpenCmd(a *app) *cobra.Command {
 
 Opening a run again with the same limits changes nothing in the ledger and arms the session afresh; other limits are an
 error. A session that is armed for another run is armed for this one from now on. The marker remembers how far the
-ledger had come, so that the hook notices a ledger that was deleted, replaced or rolled back.
+ledger had come, so that the hook and turn notice a ledger that was deleted, replaced or rolled back. So does this
+command: it does not arm a session again over such a loss, nor with another ledger, until scope close gives the old
+count up.
 
 The hook finds both by CAPGATE_DATA_DIR and CAPGATE_LEDGER alone: with --state or --ledger, name the same places there.`,
 		Example: `  capgate scope open --session S --run storm-42 --max-conv-turns 4 --max-dimensions 2`,
@@ -99,13 +101,26 @@ func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
 	if err != nil {
 		return err
 	}
-	state, err := a.stateDir()
+	state, ttl, err := a.markers()
 	if err != nil {
 		return err
 	}
 	l, err := a.openLedger()
 	if err != nil {
 		return err
+	}
+	// Before anything is created: a new ledger in place of a lost one would be a fresh budget.
+	before, beforeErr := scope.Read(state, session)
+	switch {
+	case errors.Is(beforeErr, scope.ErrState):
+		if err := makeStateDir(state); err != nil {
+			return err
+		}
+		return beforeErr
+	case beforeErr == nil && !before.Expired(a.Now(), ttl):
+		if err := a.stillHeld(cmd, l, before); err != nil {
+			return err
+		}
 	}
 	usage, _, err := a.openRun(cmd, l, o.runOpenOptions)
 	if err != nil {
@@ -117,7 +132,6 @@ func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
 	if err != nil {
 		return notArmed(usage.Run, err)
 	}
-	before, beforeErr := scope.Read(state, session)
 	anchor := scope.Anchor(head)
 	m := scope.Marker{Session: session, Run: usage.Run, StartedAt: a.Now().UTC(), Anchor: &anchor}
 	if err := scope.Write(state, m); err != nil {
@@ -147,6 +161,36 @@ func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
 	a.printf("session %s is armed for run %s%s: %d of %d turns used\n", session, usage.Run, again, usage.Used, usage.Limit)
 	return nil
 }
+
+// stillHeld checks that the ledger holds what it held when the session was armed. Whatever is wrong with the run itself
+// is for others to say.
+func (a *app) stillHeld(cmd *cobra.Command, l ledger.Ledger, m scope.Marker) error {
+	if m.Anchor == nil {
+		return nil
+	}
+	ctx, cancel := a.context(cmd)
+	defer cancel()
+	anchor := ledger.Anchor(*m.Anchor)
+	_, err := l.Budget(ctx, m.Run, &anchor)
+	file, _ := a.ledgerPath()
+	wayOut := fmt.Sprintf("restore it from a copy, or give the old count up with `capgate scope close --session %s`", m.Session)
+	switch {
+	case errors.Is(err, ledger.ErrRunUnknown):
+		return nil
+	case errors.Is(err, ledger.ErrMissing):
+		return lostError{fmt.Sprintf("session %s is armed for run %s, but its ledger %s is gone: %s", m.Session, m.Run, file, wayOut)}
+	case errors.Is(err, ledger.ErrAnchorLost), errors.Is(err, ledger.ErrInvalid):
+		return lostError{fmt.Sprintf("session %s is armed for run %s, but ledger %s does not hold what it held then: "+
+			"it was rolled back or replaced, or is another one; %s", m.Session, m.Run, file, wayOut)}
+	}
+	return err
+}
+
+// lostError is a ledger that does not hold what a marker remembers.
+type lostError struct{ text string }
+
+func (e lostError) Error() string { return e.text }
+func (e lostError) Unwrap() error { return ledger.ErrAnchorLost }
 
 func notArmed(run string, err error) error {
 	return fmt.Errorf("run %s is open, but the session is not armed: %w", run, err)
@@ -182,6 +226,7 @@ func (a *app) scopeClose(flag flagText) error {
 	if err != nil {
 		return err
 	}
+	_ = scope.Forget(state, session)
 	a.changes = closed
 	if a.json {
 		return a.printJSON(struct {
@@ -202,16 +247,19 @@ type listedMarker struct {
 	Session   string        `json:"session"`
 	Run       string        `json:"run,omitempty"`
 	StartedAt *time.Time    `json:"started_at,omitempty"` // absent where the marker does not say
-	Age       float64       `json:"age_seconds"`
+	Age       float64       `json:"age_seconds"`          // negative for a time in the future
 	Expired   bool          `json:"expired"`
 	Anchor    *scope.Anchor `json:"anchor,omitempty"`
 	Error     string        `json:"error,omitempty"` // why the marker cannot be read
+	Hook      string        `json:"hook,omitempty"`  // "heard", "silent" or "not heard yet"
+
+	lived time.Duration // Age
 }
 
 func listMarker(l scope.Listed, now time.Time, ttl time.Duration) listedMarker {
 	m := listedMarker{
 		Session: l.Session, Run: l.Run, Anchor: l.Anchor,
-		Age: l.Age(now).Seconds(), Expired: l.Expired(now, ttl),
+		Age: l.Age(now).Seconds(), Expired: l.Expired(now, ttl), lived: l.Age(now),
 	}
 	if !l.StartedAt.IsZero() {
 		m.StartedAt = &l.StartedAt
@@ -233,8 +281,19 @@ func (m listedMarker) status() string {
 	return "armed"
 }
 
+// age is for a column, dated for a sentence.
 func (m listedMarker) age() string {
-	return time.Duration(m.Age * float64(time.Second)).Truncate(time.Second).String()
+	if d := m.lived.Truncate(time.Second); d < 0 {
+		return (-d).String() + " ahead"
+	}
+	return m.lived.Truncate(time.Second).String()
+}
+
+func (m listedMarker) dated() string {
+	if d := m.lived.Truncate(time.Second); d < 0 {
+		return (-d).String() + " in the future"
+	}
+	return m.age() + " old"
 }
 
 func newScopeListCmd(a *app) *cobra.Command {
@@ -243,17 +302,18 @@ func newScopeListCmd(a *app) *cobra.Command {
 		Short: "List the sessions that have a marker",
 		Long: `Lists every session with a marker in the state directory. "armed" sessions are held to their run's cap; "expired"
 ones are not, and their marker goes at the next scope sweep; of an "unreadable" one the hook denies every capped call
-until it is armed again, disarmed or expired.`,
+until it is armed again, disarmed or expired. An age that is "ahead" is of a marker from the future; one from further
+ahead than markers hold has expired, too.`,
 		Example: `  capgate scope list
   capgate scope list --json`,
 		Args: noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			return a.scopeList()
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			return a.scopeList(cmd)
 		}),
 	}
 }
 
-func (a *app) scopeList() error {
+func (a *app) scopeList(cmd *cobra.Command) error {
 	state, ttl, err := a.markers()
 	if err != nil {
 		return err
@@ -264,7 +324,9 @@ func (a *app) scopeList() error {
 	}
 	markers, now := []listedMarker{}, a.Now()
 	for _, l := range listed {
-		markers = append(markers, listMarker(l, now, ttl))
+		m := listMarker(l, now, ttl)
+		m.Hook = a.hookWord(cmd, state, l)
+		markers = append(markers, m)
 	}
 	if a.json {
 		return a.printJSON(markers)
@@ -273,13 +335,13 @@ func (a *app) scopeList() error {
 		a.printf("no session is armed in %s\n", state)
 		return nil
 	}
-	rows := [][]string{{"SESSION", "STATUS", "RUN", "STARTED", "AGE"}}
+	rows := [][]string{{"SESSION", "STATUS", "HOOK", "RUN", "STARTED", "AGE"}}
 	for _, m := range markers {
 		started := ""
 		if m.StartedAt != nil {
 			started = stamp(*m.StartedAt)
 		}
-		rows = append(rows, []string{m.Session, m.status(), m.Run, started, m.age()})
+		rows = append(rows, []string{m.Session, m.status(), m.Hook, m.Run, started, m.age()})
 	}
 	a.table(rows...)
 	return nil
@@ -299,8 +361,9 @@ func newScopeSweepCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sweep",
 		Short: "Remove expired markers",
-		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, and temporary files
-that a crash left behind. A session that is armed again at the same moment keeps its new marker.`,
+		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, those from
+further in the future than that, and temporary files that a crash left behind. A session that is armed again at the
+same moment keeps its new marker.`,
 		Example: `  capgate scope sweep`,
 		Args:    noArgs,
 		RunE: a.do(func(*cobra.Command, []string) error {
@@ -326,7 +389,7 @@ func (a *app) scopeSweep() error {
 			if m.Error == "" {
 				run = "run " + m.Run
 			}
-			a.printf("removed the marker of session %s (%s, %s old)\n", m.Session, run, m.age())
+			a.printf("removed the marker of session %s (%s, %s)\n", m.Session, run, m.dated())
 		}
 	}
 	if err != nil {

@@ -55,13 +55,31 @@ const (
 	hookNotYet = "not heard yet"
 )
 
-// hookWord says whether the hook of an armed session was heard. Until the run has recorded a turn after the session was
-// armed, silence means nothing: the loop may not have searched yet.
-func hookWord(state string, m scope.Marker, u ledger.Usage) string {
-	switch {
-	case !m.Silent(state):
+// hookWord says whether the hook of a session was heard. Until its run has recorded a turn after the session was armed,
+// silence means nothing: the loop may not have searched yet.
+func (a *app) hookWord(cmd *cobra.Command, state string, m scope.Listed) string {
+	if m.Err != nil {
+		return hookNotYet
+	}
+	if !m.Silent(state) {
 		return hookHeard
-	case u.Used > 0 && u.LastAt.After(m.ModTime):
+	}
+	l, err := a.openLedger()
+	if err != nil {
+		return hookNotYet
+	}
+	ctx, cancel := a.context(cmd)
+	defer cancel()
+	u, err := l.Usage(ctx, m.Run)
+	if err != nil {
+		return hookNotYet
+	}
+	return silence(m.Marker, u)
+}
+
+// silence says what it means that the hook of an armed session was not heard.
+func silence(m scope.Marker, u ledger.Usage) string {
+	if u.Used > 0 && u.LastAt.After(m.ModTime) {
 		return hookSilent
 	}
 	return hookNotYet
@@ -93,7 +111,7 @@ func (a *app) status(cmd *cobra.Command) error {
 	ctx, cancel := a.context(cmd)
 	defer cancel()
 	for _, m := range markers {
-		s := statusSession{Session: m.Session, Run: m.Run, Expired: m.Expired(a.Now(), ttl), Hook: hookNotYet}
+		s := statusSession{Session: m.Session, Run: m.Run, Expired: m.Expired(a.Now(), ttl)}
 		if at, ok := scope.Heard(state, m.Session); ok {
 			s.Heard = &at
 		}
@@ -104,7 +122,10 @@ func (a *app) status(cmd *cobra.Command) error {
 		if err != nil {
 			s.Problem = err.Error()
 		}
-		s.Used, s.Limit, s.Hook = u.Used, u.Limit, hookWord(state, m.Marker, u)
+		s.Used, s.Limit, s.Hook = u.Used, u.Limit, hookHeard
+		if m.Silent(state) {
+			s.Hook = silence(m.Marker, u)
+		}
 		report.Sessions = append(report.Sessions, s)
 	}
 	if a.json {

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
 )
 
 type turnOptions struct {
-	run            flagText
-	dimension, key string
+	run, dimension, key flagText
 }
 
 func newTurnCmd(a *app) *cobra.Command {
@@ -27,7 +27,10 @@ survives a crash. At the cap nothing is recorded, one line on standard error say
 
 With --dimension the turn also counts against that dimension: it has at most max-conv-turns turns, and the run at most
 max-dimensions dimensions. With --key a repeated call is counted once: the same key on the same run gives the first
-answer again, also at the cap, so a loop may retry what it is not sure about.`,
+answer again, also at the cap, so a loop may retry what it is not sure about.
+
+While a session is armed for the run, the turn is recorded only where the ledger still holds what it held then: a ledger
+that was replaced or rolled back gives no turns back.`,
 		Example: `  capgate turn --run storm-42
   capgate turn --run storm-42 --dimension economics --key interview-7
   capgate turn --run storm-42 || exit   # in a shell loop`,
@@ -37,8 +40,8 @@ answer again, also at the cap, so a loop may retry what it is not sure about.`,
 		}),
 	}
 	runFlag(a, cmd, &o.run)
-	cmd.Flags().StringVar(&o.dimension, "dimension", "", "dimension that the turn belongs to; none by default")
-	cmd.Flags().StringVar(&o.key, "key", "", "idempotency key: the same key on the same run counts once")
+	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turn belongs to; none by default")
+	cmd.Flags().Var(&o.key, "key", "idempotency key: the same key on the same run counts once")
 	must(cmd.RegisterFlagCompletionFunc("dimension", a.completeDimensions))
 	return cmd
 }
@@ -55,6 +58,9 @@ type recordedTurn struct {
 	Replayed  bool      `json:"replayed"` // the key was there: nothing was recorded, this is the first answer
 	Seq       uint64    `json:"seq"`
 	Hash      string    `json:"hash"`
+	// HookSilent names the armed sessions of this run whose hook was not heard since they were armed, though it is not
+	// the first turn since then.
+	HookSilent []string `json:"hook_silent,omitempty"`
 }
 
 func (a *app) turn(cmd *cobra.Command, o turnOptions) error {
@@ -64,18 +70,29 @@ func (a *app) turn(cmd *cobra.Command, o turnOptions) error {
 	}
 	ctx, cancel := a.context(cmd)
 	defer cancel()
-	r, err := l.RecordTurn(ctx, string(o.run), o.dimension, o.key)
+	armed := a.armedFor(string(o.run))
+	anchors := make([]ledger.Anchor, len(armed))
+	for i, m := range armed {
+		anchors[i] = ledger.Anchor(*m.Anchor)
+	}
+	r, err := l.RecordTurn(ctx, string(o.run), string(o.dimension), string(o.key), anchors...)
 	if spent, ok := errors.AsType[*ledger.SpentError](err); ok {
 		return refusal{spent}
 	}
 	if err != nil {
+		for _, m := range armed { // which of them was it?
+			if lost := a.stillHeld(cmd, l, m); errors.Is(lost, ledger.ErrAnchorLost) {
+				return fmt.Errorf("not recorded: %w", lost)
+			}
+		}
 		return err
 	}
 	a.changes = !r.Replayed
+	silent := a.silentSessions(armed, r)
 	if a.json {
 		return a.printJSON(recordedTurn{
 			Run: r.Run, Turn: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Dimension: r.Dimension, Key: r.Key,
-			At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
+			At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash, HookSilent: silent,
 		})
 	}
 	a.printf("turn %d of %d (run %s", r.Used, r.Limit, r.Run)
@@ -86,7 +103,46 @@ func (a *app) turn(cmd *cobra.Command, o turnOptions) error {
 		a.printf(", recorded before with this key")
 	}
 	a.printf(")\n")
+	for _, session := range silent {
+		a.printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
+	}
 	return nil
+}
+
+// silentSessions returns the sessions whose hook should have been heard by now: a turn was recorded since they were
+// armed, before this one, and a turn is recorded before its searches.
+func (a *app) silentSessions(armed []scope.Marker, r ledger.Receipt) []string {
+	state, err := a.stateDir()
+	if err != nil || r.Replayed {
+		return nil
+	}
+	var silent []string
+	for _, m := range armed {
+		if r.Used >= 2 && r.Seq >= m.Anchor.Seq+2 && m.Silent(state) {
+			silent = append(silent, m.Session)
+		}
+	}
+	return silent
+}
+
+// armedFor returns the markers of a run that have an anchor, expired ones as well: they remember what the ledger held.
+// One that cannot be read is for the hook to judge, and without a state directory there is none.
+func (a *app) armedFor(run string) []scope.Marker {
+	state, err := a.stateDir()
+	if err != nil {
+		return nil
+	}
+	all, err := scope.List(state)
+	if err != nil {
+		return nil
+	}
+	var armed []scope.Marker
+	for _, m := range all {
+		if m.Err == nil && m.Run == run && m.Anchor != nil {
+			armed = append(armed, m.Marker)
+		}
+	}
+	return armed
 }
 
 // refusal words a refused turn for the loop, and for the model that reads its output.

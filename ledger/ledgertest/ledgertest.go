@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"entries start anywhere and stop on an error", entries},
 		{"entries may use the ledger meanwhile", entriesReentrant},
 		{"anchors hold", anchors},
+		{"a turn is recorded only where its anchors hold", anchoredTurns},
 		{"arguments are bounded", arguments},
 		{"an ended context ends the call", endedContext},
 		{"a limit of 500 holds among goroutines", race},
@@ -500,6 +501,42 @@ func anchors(t *testing.T, l ledger.Ledger) {
 	require.ErrorIs(t, err, ledger.ErrInvalid)
 }
 
+func anchoredTurns(t *testing.T, l ledger.Ledger) {
+	openRun(t, l, "r", 9, 1)
+	var held []ledger.Anchor
+	for range 3 {
+		a, err := l.Head(ctx)
+		require.NoError(t, err)
+		held = append(held, a)
+		turn(t, l, "r", "d", "")
+	}
+	first, err := l.RecordTurn(ctx, "r", "d", "k", held...)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, first.Used)
+
+	other := strings.Repeat("ab", 32)
+	for name, a := range map[string]ledger.Anchor{
+		"another ledger": {Ledger: other, Seq: held[1].Seq, Hash: held[1].Hash},
+		"another hash":   {Ledger: held[1].Ledger, Seq: held[1].Seq, Hash: other},
+		"past the end":   {Ledger: held[1].Ledger, Seq: 99, Hash: held[1].Hash},
+	} {
+		for _, key := range []string{"", "new", "k"} { // a replay rests on what is lost, too
+			for _, anchors := range [][]ledger.Anchor{{a}, {a, held[0]}, {held[0], held[2], a}} {
+				_, err := l.RecordTurn(ctx, "r", "d", key, anchors...)
+				require.ErrorIs(t, err, ledger.ErrAnchorLost, name)
+			}
+		}
+		_, err := l.RecordTurn(ctx, "unknown", "", "", a)
+		require.ErrorIs(t, err, ledger.ErrAnchorLost, "what was lost explains more than that the run is unknown")
+	}
+	_, err = l.RecordTurn(ctx, "r", "", "", ledger.Anchor{Ledger: held[1].Ledger, Seq: 99})
+	require.ErrorIs(t, err, ledger.ErrInvalid)
+	requireBudget(t, l, ledger.Budget{Run: "r", Used: 4, Limit: 9})
+	again, err := l.RecordTurn(ctx, "r", "d", "k", held...)
+	require.NoError(t, err)
+	require.Equal(t, replays(first), again)
+}
+
 func arguments(t *testing.T, l ledger.Ledger) {
 	longest := strings.Repeat("x", ledger.MaxIDBytes)
 	openRun(t, l, longest, 2, 2)
@@ -514,6 +551,7 @@ func arguments(t *testing.T, l ledger.Ledger) {
 
 	bad := map[string]string{
 		"too long": longest + "x", "newline": "a\nb", "NUL": "a\x00b", "delete": "a\x7f", "C1 control": "a\u0085", "not UTF-8": "a\xff",
+		"broken once": "a\ufffd",
 	}
 	for name, id := range bad {
 		_, err := l.OpenRun(ctx, id, 1, 1)

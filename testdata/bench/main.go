@@ -86,11 +86,19 @@ func run() error {
 		return err
 	}
 	b := &bench{dir: dir, hook: filepath.Join(bin, "capgate-hook"), cli: filepath.Join(bin, "capgate")}
-	empty := filepath.Join(dir, "empty")
-	build := exec.Command("go", "build", "-trimpath", "-buildmode=exe", "-ldflags", "-s -w", "-o", empty, "./testdata/bench/empty")
+	linked, empty := filepath.Join(dir, "linked"), filepath.Join(dir, "empty")
+	build := exec.Command("go", "build", "-trimpath", "-buildmode=exe", "-ldflags", "-s -w", "-o", linked, "./testdata/bench/empty")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the empty program: %w: %s", err, out)
+	}
+	// All sides are copies: a file as the linker wrote it starts slower (see the Makefile).
+	for from, to := range map[string]*string{linked: &empty, b.hook: &b.hook, b.cli: &b.cli} {
+		copied := filepath.Join(dir, filepath.Base(from)+"-copy")
+		if err := copyFile(from, copied); err != nil {
+			return err
+		}
+		*to = copied
 	}
 	b.empty = program{args: []string{empty}}
 
@@ -121,6 +129,14 @@ func run() error {
 		return fmt.Errorf("%d of the bounds missed", b.missed)
 	}
 	return nil
+}
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o700)
 }
 
 // world makes a state directory whose session is armed for run "r" with 1,000 of many turns used.
@@ -163,6 +179,19 @@ func (b *bench) payload(armed bool) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
+// mainThread writes the call as the main thread would make it: inside a subagent it would concern the caller gate.
+func (b *bench) mainThread(payload string) (string, error) {
+	text, err := os.ReadFile(payload)
+	if err != nil {
+		return "", err
+	}
+	for _, member := range []string{`"agent_id":"a0df13b51b0b99973",`, `"agent_type":"general-purpose",`} {
+		text = bytes.ReplaceAll(text, []byte(member), nil)
+	}
+	path := filepath.Join(b.dir, "main-thread.json")
+	return path, os.WriteFile(path, text, 0o600)
+}
+
 func (b *bench) hookProgram(state string, armed bool) (program, error) {
 	payload, err := b.payload(armed)
 	return program{args: []string{b.hook}, env: environment(state), stdin: payload}, err
@@ -188,15 +217,25 @@ func (b *bench) processes() error {
 	}
 	off := in
 	off.env = append(slices.Clone(in.env), "CAPGATE_DISABLE=1")
+	spec := filepath.Join(b.dir, "spec.json")
+	if err := os.WriteFile(spec, []byte(`{"subagents": {"joke-finder": {"tools": ["Bash"]}}, "admission": "ask"}`), 0o600); err != nil {
+		return err
+	}
+	gated := out
+	gated.env = append(slices.Clone(out.env), "CAPGATE_SPEC="+spec)
+	if gated.stdin, err = b.mainThread(out.stdin); err != nil {
+		return err
+	}
 	turn := program{args: []string{b.cli, "turn", "--run", "busy"}, env: environment(state)}
-	times, err := alternate(b.empty, off, out, in, turn)
+	times, err := alternate(b.empty, off, out, gated, in, turn)
 	if err != nil {
 		return err
 	}
 	b.ratio("hook, switched off / empty Go program", times[1], times[0], 1.5)
 	b.ratio("hook, out of scope / empty Go program", times[2], times[0], 1.5)
-	b.ratio("hook, in scope, 1,000 turns / empty Go program", times[3], times[0], 1.7)
-	b.ratio("`capgate turn`, durable / empty Go program", times[4], times[0], 2.5)
+	b.ratio("hook, in scope, 1,000 turns / empty Go program", times[4], times[0], 1.7)
+	b.ratio("hook, gates on, a call that concerns no gate and no scope / the same with gates off", times[3], times[2], 1.1)
+	b.ratio("`capgate turn`, durable / empty Go program", times[5], times[0], 2.5)
 	return nil
 }
 
