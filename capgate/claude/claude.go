@@ -8,6 +8,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
+	"unicode"
 
 	"github.com/capgate/capgate/gates"
 )
@@ -44,7 +46,7 @@ func Decode(payload []byte) (Event, error) {
 		case "hook_event_name":
 			e.Name, _ = gates.Text(value)
 			if e.Name == "" {
-				e.Name = string(value) // not a name we know, so not PreToolUse
+				e.Name = "(" + string(value) + ")" // no name, so not PreToolUse
 			}
 		case "session_id":
 			e.Call.Session, _ = gates.Text(value)
@@ -64,7 +66,15 @@ func Decode(payload []byte) (Event, error) {
 			e.Call.Input = value
 		}
 	})
+	if err != nil && !isWord(e.Name) {
+		e.Name = "" // what was cut off or is no text names no other event
+	}
 	return e, err
+}
+
+// isWord reports whether the text can be the name of an event.
+func isWord(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
 // Background reports whether the session may start agents in the background: not with

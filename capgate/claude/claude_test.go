@@ -113,6 +113,11 @@ func TestWhatCameBeforeTheCutIsKept(t *testing.T) {
 	got, err := Decode([]byte(`{"hook_event_name":"Stop","session_id":"s","tool_na`))
 	require.ErrorIs(t, err, gates.ErrSyntax)
 	require.Equal(t, "Stop", got.Name)
+	for _, payload := range []string{`{"hook_event_name":00`, `{"hook_event_name":null,`, `{"hook_event_name":"",`, `{"hook_event_name":"Sto`} {
+		got, err = Decode([]byte(payload))
+		require.Error(t, err)
+		require.True(t, got.Blocking(), payload)
+	}
 }
 
 func TestEncode(t *testing.T) {

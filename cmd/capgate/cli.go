@@ -155,6 +155,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newInstallCmd(a),
 		newDoctorCmd(a),
 		newUninstallCmd(a),
+		newOMPCmd(a),
 		newProbeCmd(a), newProbeHookCmd(a),
 		newPluginCmd(a),
 		newHookCmd(a),

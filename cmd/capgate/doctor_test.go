@@ -261,3 +261,14 @@ func TestTheDoctorChangesNothing(t *testing.T) {
 	p.diagnose()
 	require.Equal(t, before, list())
 }
+
+func TestOMPExtensionIsPrintedWithItsHookAndEnvironment(t *testing.T) {
+	p := newPatient(t)
+	out, exit := p.run("omp", "extension", "--subagents", "scout", "--admission", "ask")
+	require.Equal(t, 0, exit)
+	require.Contains(t, out, `const HOOK: string = "`+p.hook+`";`)
+	require.Contains(t, out, `"CAPGATE_ALLOWED_SUBAGENTS":"scout"`)
+	require.Contains(t, out, `"CAPGATE_DATA_DIR":"`+p.state+`"`)
+	require.NotContains(t, out, backgroundTasks)
+	require.NoDirExists(t, p.state, "printing makes nothing")
+}

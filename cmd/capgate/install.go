@@ -16,7 +16,6 @@ import (
 
 	"github.com/capgate/capgate/capgate/atomicfile"
 	"github.com/capgate/capgate/capgate/hook"
-	"github.com/capgate/capgate/capgate/omp"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/gates"
 )
@@ -61,6 +60,13 @@ func (o *installOptions) flags(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{scopeUser, scopeProject, scopeLocal}, noFiles)))
 }
 
+// gateFlags are for what the hook needs to know of subagents.
+func (o *installOptions) gateFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.spec, "spec", "", "spec file of the subagent gates")
+	cmd.Flags().StringVar(&o.list, "subagents", "", "comma list of the subagent types to allow, in the place of a spec")
+	cmd.Flags().StringVar(&o.admission, "admission", "", "off, ask or deny: what happens when a subagent is about to start")
+}
+
 func newInstallCmd(a *app) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
@@ -82,9 +88,7 @@ CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1, without which interactive sessions start
 		RunE: a.do(func(*cobra.Command, []string) error { return a.install(o) }),
 	}
 	o.flags(cmd)
-	cmd.Flags().StringVar(&o.spec, "spec", "", "spec file of the subagent gates")
-	cmd.Flags().StringVar(&o.list, "subagents", "", "comma list of the subagent types to allow, in the place of a spec")
-	cmd.Flags().StringVar(&o.admission, "admission", "", "off, ask or deny: what happens when a subagent is about to start")
+	o.gateFlags(cmd)
 	return cmd
 }
 
@@ -317,13 +321,7 @@ func extensionText(file string, old []byte, command string, args []string, env [
 	if len(args) > 0 {
 		return nil, fmt.Errorf("there is no capgate-hook beside %s, which Oh My Pi's extension needs: put it there", command)
 	}
-	vars := map[string]string{}
-	for _, v := range env {
-		if v[0] != backgroundTasks { // is Claude Code's
-			vars[v[0]] = v[1]
-		}
-	}
-	return omp.Extension(command, vars), nil
+	return ompExtension(command, env), nil
 }
 
 func (a *app) uninstall(o installOptions) error {
@@ -394,6 +392,7 @@ func withoutHook(file string, old []byte) (text []byte, gone bool, err error) {
 	return text, false, nil
 }
 
+// sameMeaning reports whether settings say the same. An env or hooks block that is empty says as much as none.
 func sameMeaning(a, b []byte) bool {
 	var x, y any
 	bom := []byte("\ufeff")
@@ -401,7 +400,27 @@ func sameMeaning(a, b []byte) bool {
 	if len(strings.TrimSpace(string(trim(b)))) == 0 {
 		b = []byte("{}")
 	}
-	return json.Unmarshal(trim(a), &x) == nil && json.Unmarshal(trim(b), &y) == nil && reflect.DeepEqual(x, y)
+	return json.Unmarshal(trim(a), &x) == nil && json.Unmarshal(trim(b), &y) == nil && reflect.DeepEqual(withoutEmpty(x), withoutEmpty(y))
+}
+
+// withoutEmpty takes out of settings what removing our parts takes out, too, where nothing is left in it.
+func withoutEmpty(settings any) any {
+	root, _ := settings.(map[string]any)
+	for _, key := range []string{"env", "hooks"} {
+		block, ok := root[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		for event, entries := range block {
+			if list, ok := entries.([]any); ok && key == "hooks" && len(list) == 0 {
+				delete(block, event)
+			}
+		}
+		if len(block) == 0 {
+			delete(root, key)
+		}
+	}
+	return settings
 }
 
 // maxSettingsFile bounds a settings file, in bytes.
@@ -445,7 +464,10 @@ func (a *app) apply(done installed, old, text []byte) error {
 		if err := os.Remove(done.File); err != nil {
 			return fmt.Errorf("remove %s: %w", done.File, err)
 		}
-		_ = os.Remove(filepath.Dir(done.File)) // where it was made for the file, it is empty
+		// The folders that were made for the file are empty now; of Oh My Pi's there are up to three.
+		for dir := filepath.Dir(done.File); os.Remove(dir) == nil && done.Client == "omp" && filepath.Base(dir) != ".omp"; {
+			dir = filepath.Dir(dir)
+		}
 	case changed:
 		if done.Backup != "" {
 			if err := replaceFile(done.Backup, old, done.File); err != nil {
