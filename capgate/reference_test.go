@@ -107,8 +107,8 @@ empty. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" 
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, also, v.Meaning)
 	}
 	b.WriteString(`
-Variables of the client that are read, too: ` + "`CLAUDE_CODE_SESSION_ID`" + ` (default of ` + "`--session`" + `) and
-` + "`CLAUDE_CODE_SESSION_ATTENDED`" + ` (whether somebody can answer a question; a hint).
+Variables of the client that are read, too: ` + "`CLAUDE_CODE_SESSION_ID`" + ` (default of ` + "`--session`" + `; for Oh My Pi the
+extension sets ` + "`CAPGATE_SESSION_ID`" + ` for it) and ` + "`CLAUDE_CODE_SESSION_ATTENDED`" + ` (whether somebody can answer a question; a hint).
 `)
 	return b.String()
 }

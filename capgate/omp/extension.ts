@@ -68,6 +68,10 @@ const shared = globalThis as unknown as Record<symbol, Context["sessionManager"]
 export default function capgate(pi: API): void {
 	pi.on("session_start", async (_event, ctx) => {
 		shared[FIRST] ??= ctx.sessionManager;
+		if (!ctx.sessionManager.getEntries().some(entry => entry.type === "session_init")) {
+			// The client's shell inherits it: so a loop finds the same state as the hook, and the session to arm.
+			Object.assign(process.env, ENV, { CAPGATE_SESSION_ID: ctx.sessionManager.getSessionId() });
+		}
 	});
 	pi.on("tool_call", async (event, ctx) => {
 		try {

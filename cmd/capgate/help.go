@@ -95,9 +95,14 @@ func (a *app) environment(intro string) {
 	for _, v := range capgate.Variables(a.Lookup) {
 		vars = append(vars, variable(v))
 	}
-	session := variable{Name: sessionVariable, Meaning: "the session that scope open and scope close are about without --session; the client sets it"}
-	if v, _ := a.Lookup(sessionVariable); v != "" {
-		session.Value, session.From = v, sessionVariable
+	session := variable{
+		Name: sessionVariables[0], Also: sessionVariables[1],
+		Meaning: "the session that scope open and scope close are about without --session; the client sets it, for Oh My Pi its extension",
+	}
+	for _, name := range sessionVariables {
+		if v, _ := a.Lookup(name); v != "" && session.Value == "" {
+			session.Value, session.From = v, name
+		}
 	}
 	vars = append(vars, session)
 	if a.json {

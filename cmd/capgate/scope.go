@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +14,9 @@ import (
 	"github.com/capgate/capgate/scope"
 )
 
-// sessionVariable is where a client tells its commands the session they run in.
-const sessionVariable = "CLAUDE_CODE_SESSION_ID"
+// sessionVariables are where a client tells its commands the session they run in: Claude Code does so itself, for Oh My
+// Pi our extension does.
+var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "CAPGATE_SESSION_ID"}
 
 func newScopeCmd(a *app) *cobra.Command {
 	return group(&cobra.Command{
@@ -32,18 +34,20 @@ no more, so that a crashed loop does not hold its session for ever.`,
 
 // sessionFlag adds --session to a command.
 func sessionFlag(a *app, cmd *cobra.Command, session *flagText) {
-	cmd.Flags().Var(session, "session", "session id; default "+sessionVariable)
+	cmd.Flags().Var(session, "session", "session id; default "+strings.Join(sessionVariables, " or "))
 	must(cmd.RegisterFlagCompletionFunc("session", a.completeSessions))
 }
 
 // session returns the session that a command is about.
 func (a *app) session(flag flagText) (string, error) {
 	id := string(flag)
-	if id == "" {
-		id, _ = a.Lookup(sessionVariable)
+	for _, name := range sessionVariables {
+		if id == "" {
+			id, _ = a.Lookup(name)
+		}
 	}
 	if id == "" {
-		return "", usagef("no session: give --session, or run inside a client that sets %s", sessionVariable)
+		return "", usagef("no session: give --session, or run inside a client that sets %s", strings.Join(sessionVariables, " or "))
 	}
 	if !scope.ValidSession(id) {
 		return "", usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
