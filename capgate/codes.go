@@ -14,11 +14,11 @@ type Code struct {
 // Codes lists the codes of the gates, of what surrounds them and of faults, in the order in which reasons are shown.
 var Codes = []Code{
 	{CodeGatesUnparsable, gates.Deny, "payload", "the subagent gates are on and the payload is no call", "send one JSON object on stdin, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
-	{CodeSpecUnreadable, gates.Deny, "spec", "the spec is named but missing, unreadable or wrong: every spawn and the main thread's shell are denied", "mend the file that the reason names (capgate spec check FILE)"},
+	{CodeSpecUnreadable, gates.Deny, "spec", "the spec is named but missing, unreadable or wrong: every spawn and every shell call are denied", "mend the file that the reason names (capgate spec check FILE)"},
 	{gates.CodeType, gates.Deny, "type", "a subagent of a type that is not declared was to be started", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeCaller, gates.Deny, "caller", "a subagent of a type that is not declared made a call", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeBash, gates.Deny, "bash", "the main thread reached for a shell", "delegate to a declared subagent, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
-	{gates.CodeGuardState, gates.Deny, "guard", "a write tool would write into the state directory or the ledger", "write elsewhere; operators use the command line"},
+	{gates.CodeGuardState, gates.Deny, "guard", "a write tool would write into the state directory, the ledger or a program of ours, or it cannot be told in time where it writes", "write elsewhere; operators use the command line"},
 	{gates.CodeGuardSpec, gates.Deny, "guard", "a write tool would write the spec", "let the operator change the spec"},
 	{gates.CodeGuardSettings, gates.Ask, "guard", "a write tool would change settings that hold the hook", "answer the question"},
 	{gates.CodeForegroundRequired, gates.Deny, "foreground", "the spec requires the foreground, and this interactive client would ignore that", "set CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 in the client's env"},

@@ -214,6 +214,16 @@ func TestOverdueIsCannotCount(t *testing.T) {
 	})
 }
 
+// A write of which it cannot be told in time where it goes does not happen; other tools are not held up by that.
+func TestAWriteThatCannotBeResolvedInTimeIsDenied(t *testing.T) {
+	for tool, want := range map[string]gates.Outcome{"Write": gates.Deny, "edit": gates.Deny, "Read": gates.Pass} {
+		f := Facts{Config: Config{Enabled: "1", DataDir: "/state"}, Now: now, Known: StagePayload, Call: gates.Call{Session: "s", Tool: tool}}.Overdue()
+		d, _, done := Decide(f)
+		require.True(t, done)
+		require.Equal(t, want, d.Verdict.Outcome, tool)
+	}
+}
+
 func TestCombineTakesTheStrongestAndTheFirstAmongEquals(t *testing.T) {
 	pass := gates.Verdict{Code: "pass"}
 	rewrite := gates.Verdict{Outcome: gates.Rewrite, Code: "rewrite", Input: []byte(`{"a":1}`)}

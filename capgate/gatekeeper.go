@@ -82,7 +82,7 @@ func (f *Facts) judged(row Row) []Judged {
 		add("bash", gates.Bash()(f.Call))
 	}
 	if f.Config.GuardActive() {
-		add("guard", gates.Guard(f.Protected)(f.Call))
+		add("guard", f.guard())
 	}
 	add("cap", row.Verdict(*f))
 	if declares {
@@ -131,9 +131,19 @@ func (f *Facts) NeedsSpec() bool {
 		(len(gates.Spawns(f.Call)) > 0 || gates.Shell(f.Call.Tool) || f.Call.AgentID != "")
 }
 
-// specUnreadable denies what would need the spec's word: every spawn, and the shell on the main thread.
+// guard asks the guard. Where it could not be told in time which file is written, the write does not happen.
+func (f *Facts) guard() gates.Verdict {
+	if gates.Writes(f.Call.Tool) && errors.Is(f.SpecErr, ErrOverdue) {
+		return gates.Verdict{Outcome: gates.Deny, Code: gates.CodeGuardState, Reason: fmt.Sprintf(
+			"capgate: it could not be told in time which file this writes (%v). Do not retry with the same path: write elsewhere.", f.SpecErr)}
+	}
+	return gates.Guard(f.Protected)(f.Call)
+}
+
+// specUnreadable denies what would need the spec's word: every spawn, and the shell. That of a subagent, too: whether its
+// type is declared is not known.
 func (f *Facts) specUnreadable() gates.Verdict {
-	if len(gates.Spawns(f.Call)) == 0 && gates.Bash()(f.Call).Outcome == gates.Pass {
+	if len(gates.Spawns(f.Call)) == 0 && !gates.Shell(f.Call.Tool) {
 		return gates.Verdict{}
 	}
 	why := f.SpecErr.Error()

@@ -81,7 +81,8 @@ along with an ask.
 	b.WriteString(`
 Type, caller, bash and foreground are on with a spec (|CAPGATE_SPEC|) or a list (|CAPGATE_ALLOWED_SUBAGENTS|; where both are
 given, the spec's list is used). Admission is on where |CAPGATE_ADMISSION|, or else the spec, says so. Guard is on while the
-cap or any of the others is. |CAPGATE_DISABLE_GATES=1| switches all but guard off.
+cap or any of the others is. |CAPGATE_DISABLE_GATES=1| switches all of them off; guard stays on
+while the cap is on.
 `)
 	return strings.NewReplacer("|CAPGATE", "`CAPGATE", "SPEC|", "SPEC`", "SUBAGENTS|", "SUBAGENTS`", "ADMISSION|", "ADMISSION`", "=1|", "=1`").Replace(b.String())
 }

@@ -60,8 +60,11 @@ type Call struct {
 
 // FileWrite is one file that a call is about to write.
 type FileWrite struct {
-	Path      string // absolute, with symlinks resolved
-	HoldsHook bool   // it is a client's settings file that holds our hook
+	Path string // absolute, with symlinks resolved
+	Tree bool   // any file at or below Path may be written: the call names a directory or a glob
+	// HoldsHook says that it is a client's settings file that holds our hook, or that would say something of it or
+	// switch hooks off.
+	HoldsHook bool
 }
 
 // Verdict is a gate's answer to one call. The zero value passes.

@@ -30,6 +30,15 @@ func spans(data []byte, visit func(key string, start, end int)) error {
 	return nil
 }
 
+// Elements calls visit for each element of the JSON array in data, in order, as [Members] does for an object.
+func Elements(data []byte, visit func(value []byte)) error {
+	s := scanner{data: data}
+	if err := s.array(visit); err != nil {
+		return fmt.Errorf("not a JSON array: %w", err)
+	}
+	return nil
+}
+
 // Text decodes a JSON string as the client means it: lone surrogates and invalid UTF-8 become U+FFFD. ok is false when
 // value is not a string.
 func Text(value []byte) (text string, ok bool) {
@@ -93,6 +102,33 @@ func (s *scanner) object(visit func(key string, start, end int)) error {
 			s.space()
 		default:
 			return s.unexpected("',' or '}'")
+		}
+	}
+}
+
+func (s *scanner) array(visit func(value []byte)) error {
+	s.space()
+	if !s.take('[') {
+		return s.unexpected("'['")
+	}
+	s.space()
+	if s.take(']') {
+		return s.end()
+	}
+	for {
+		start := s.pos
+		if err := s.value(); err != nil {
+			return err
+		}
+		visit(s.data[start:s.pos:s.pos])
+		s.space()
+		switch {
+		case s.take(']'):
+			return s.end()
+		case s.take(','):
+			s.space()
+		default:
+			return s.unexpected("',' or ']'")
 		}
 	}
 }

@@ -45,6 +45,19 @@ func TestMembersVisitsEachMemberRaw(t *testing.T) {
 	}
 }
 
+func TestElementsVisitsEachElementRaw(t *testing.T) {
+	for in, want := range map[string][]string{
+		`[]`: nil, ` [ ] `: nil, `[1]`: {"1"}, `[ {"a":[1,2]} , "]" , null ]`: {`{"a":[1,2]}`, `"]"`, "null"},
+	} {
+		var got []string
+		require.NoError(t, Elements([]byte(in), func(v []byte) { got = append(got, string(v)) }))
+		require.Equal(t, want, got, in)
+	}
+	for _, in := range []string{"", "{}", "[", "[1", "[1,]", "[1 2]", "[1]x", "null", `"[]"`, "[,]"} {
+		require.Error(t, Elements([]byte(in), func([]byte) {}), in)
+	}
+}
+
 func TestMembersRefusesWhatIsNoObject(t *testing.T) {
 	for _, in := range []string{
 		"", " ", "null", "1", `"x"`, "[]", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{a:1}`, `{'a':1}`, `{"a":1}}`,

@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,10 +73,8 @@ func Spawns(c Call) []Spawn {
 func ompSpawns(in object) []Spawn {
 	var spawns []Spawn
 	if batch, ok := in["tasks"]; ok {
-		var tasks []json.RawMessage
-		_ = json.Unmarshal(batch, &tasks) // what is not a list is no task, and then one without a type
-		for _, t := range tasks {
-			spawns = append(spawns, ompSpawn(fields(t)))
+		if err := Elements(batch, func(task []byte) { spawns = append(spawns, ompSpawn(fields(task))) }); err != nil {
+			spawns = append(spawns, Spawn{}) // what is no list cannot be told, and has no type
 		}
 	}
 	if _, flat := in["agent"]; flat || len(spawns) == 0 {

@@ -3,6 +3,7 @@ package gates
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"testing"
 
@@ -50,6 +51,9 @@ func TestTypeAllowsExactlyTheDeclaredTypes(t *testing.T) {
 		{"Oh My Pi, one of a batch without a type", "task", `{"tasks":[{"agent":"joke-finder"},{"task":"x"}]}`, "(unset)"},
 		{"Oh My Pi, an empty batch", "task", `{"tasks":[]}`, "(unset)"},
 		{"Oh My Pi, a batch that is no list", "task", `{"tasks":{"agent":"joke-finder"}}`, "(unset)"},
+		{"Oh My Pi, a batch that is a text beside a declared type", "task", `{"agent":"joke-finder","tasks":"x"}`, "(unset)"},
+		{"Oh My Pi, a batch nested deeper than encoding/json goes", "task",
+			`{"agent":"joke-finder","tasks":[{"agent":"scout","q":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}]}`, "scout"},
 		{"Oh My Pi, both forms at once", "task", `{"agent":"scout","tasks":[{"agent":"joke-finder"}]}`, "scout"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,7 +4,7 @@
 // Admissions are in admissions.json in the state directory: {"format":1,"admissions":[…]}, see [Admission] for the
 // members. The file is read, changed and replaced (temporary file, fsync, rename) under an exclusive flock of
 // admissions.lock beside it, so that of any number of parallel spawns exactly as many are let through as were admitted.
-// A spawn is let through once: the same tool_use_id again gets the same answer and uses up nothing.
+// A call is charged once: the same one again, by its tool_use_id and its types, within a minute, gets the same answer.
 //
 // A file that cannot be read or understood admits nothing.
 package admission
@@ -12,6 +12,7 @@ package admission
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,33 +130,30 @@ func Revoke(ctx context.Context, state, id string, now time.Time) error {
 	})
 }
 
+// replayWindow is for how long the same tool_use_id is the same call: the copies of one hook run for one call at the same
+// time, and some model servers give out the same ids again later.
+const replayWindow = time.Minute
+
 // Take lets one call's spawns through, all of them or none, and returns the ids of the admissions they are charged to.
 // ok is false when too little is admitted. Without any admission it takes no lock and writes nothing.
+//
+// The same call again, by its session, tool_use_id and types, within a minute, is let through once more and charged
+// nothing, unless its admission was revoked meanwhile.
 func Take(ctx context.Context, state, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool, err error) {
 	path := filepath.Join(state, FileName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || len(types) == 0 {
 		return nil, false, nil
 	}
 	err = change(ctx, state, func(all []Admission) ([]Admission, error) {
-		if toolUseID != "" {
-			for _, a := range all {
-				if slices.ContainsFunc(a.Spent, func(u Use) bool { return u.ToolUseID == toolUseID && u.Session == session }) {
-					ids, ok = append(ids, a.ID), true
-				}
-			}
-			if ok {
-				return nil, errUnchanged
-			}
+		if ids, ok = replay(all, session, toolUseID, types, now); ok {
+			return nil, errUnchanged
 		}
-		use := Use{At: now.UTC(), Session: session, ToolUseID: toolUseID}
-		for _, t := range types {
-			i := slices.IndexFunc(all, func(a Admission) bool {
-				return a.Type == t && a.State(now) == "open" && (a.Session == "" || a.Session == session)
-			})
-			if i < 0 {
-				return nil, errUnchanged
-			}
-			all[i].Spent = append(all[i].Spent, use)
+		charges, found := charge(all, session, types, now)
+		if !found {
+			return nil, errUnchanged
+		}
+		for _, i := range charges {
+			all[i].Spent = append(all[i].Spent, Use{At: now.UTC(), Session: session, ToolUseID: useKey(toolUseID)})
 			if !slices.Contains(ids, all[i].ID) {
 				ids = append(ids, all[i].ID)
 			}
@@ -163,13 +161,79 @@ func Take(ctx context.Context, state, session, toolUseID string, types []string,
 		ok = true
 		return all, nil
 	})
-	if err != nil {
+	if err != nil || !ok {
 		return nil, false, err
 	}
-	if !ok {
-		ids = nil
+	return ids, true, nil
+}
+
+// Would reports whether [Take] would let the spawns through, and changes nothing.
+func Would(state, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool) {
+	all, err := List(state)
+	if err != nil || len(types) == 0 {
+		return nil, false
 	}
-	return ids, ok, nil
+	if ids, ok = replay(all, session, toolUseID, types, now); ok {
+		return ids, true
+	}
+	charges, ok := charge(all, session, types, now)
+	for _, i := range charges {
+		if !slices.Contains(ids, all[i].ID) {
+			ids = append(ids, all[i].ID)
+		}
+	}
+	return ids, ok
+}
+
+// replay finds the same call, let through a moment ago.
+func replay(all []Admission, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool) {
+	if toolUseID == "" {
+		return nil, false
+	}
+	var charged []string
+	for _, a := range all {
+		for _, u := range a.Spent {
+			if a.Revoked == nil && u.Session == session && u.ToolUseID == useKey(toolUseID) && now.Sub(u.At).Abs() < replayWindow {
+				charged = append(charged, a.Type)
+				if !slices.Contains(ids, a.ID) {
+					ids = append(ids, a.ID)
+				}
+			}
+		}
+	}
+	slices.Sort(charged)
+	return ids, len(ids) > 0 && slices.Equal(charged, slices.Sorted(slices.Values(types)))
+}
+
+// charge chooses the admission that each spawn is charged to, by its place in all; ok is false when one has none.
+func charge(all []Admission, session string, types []string, now time.Time) (charges []int, ok bool) {
+	taken := map[int]int{}
+	for _, t := range types {
+		found := -1
+		for i, a := range all {
+			if a.Type == t && (a.Session == "" || a.Session == session) && a.State(now) == "open" && len(a.Spent)+taken[i] < a.Uses {
+				found = i
+				break
+			}
+		}
+		if found < 0 {
+			return nil, false
+		}
+		taken[found]++
+		charges = append(charges, found)
+	}
+	return charges, true
+}
+
+// maxUseID is the longest tool_use_id that is stored as it is, in bytes.
+const maxUseID = 128
+
+// useKey is what is stored of a tool_use_id: itself, or its hash where it is long, so that no call can fill the store.
+func useKey(id string) string {
+	if len(id) <= maxUseID {
+		return id
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(id)))
 }
 
 // errUnchanged ends a change that has nothing to write.
@@ -234,6 +298,9 @@ func store(path string, all []Admission) error {
 	text, err := json.MarshalIndent(file{Format: 1, Admissions: all}, "", "  ")
 	if err != nil {
 		return err
+	}
+	if len(text) >= maxBytes {
+		return fmt.Errorf("%w: the store would grow over %d bytes: let admissions expire, or admit fewer uses", ErrInvalid, maxBytes)
 	}
 	// A use that a power cut took back could be taken again: the new content is on disk before we answer.
 	return atomicfile.Replace(path, append(text, '\n'), 0o600)

@@ -62,6 +62,40 @@ func TestTheSameToolUseIsChargedOnce(t *testing.T) {
 	require.False(t, ok, "ids are unique within a session only")
 }
 
+func TestARepeatedIDLetsNothingMoreThrough(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = 1 })
+	_, ok := take(t, state, "call_0", "scout")
+	require.True(t, ok)
+	for name, types := range map[string][]string{"another type": {"critic"}, "more of it": {"scout", "scout"}, "and another": {"scout", "critic"}} {
+		_, ok := take(t, state, "call_0", types...)
+		require.False(t, ok, name)
+		_, ok = Would(state, "s-1", "call_0", types, now)
+		require.False(t, ok, name)
+	}
+	_, ok = Would(state, "s-1", "call_0", []string{"scout"}, now)
+	require.True(t, ok)
+	_, ok, err := Take(t.Context(), state, "s-1", "call_0", []string{"scout"}, now.Add(2*time.Minute))
+	require.NoError(t, err)
+	require.False(t, ok, "much later it is another call")
+	require.NoError(t, Revoke(t.Context(), state, "A", now))
+	_, ok = take(t, state, "call_0", "scout")
+	require.False(t, ok, "revoked")
+}
+
+func TestALongIDIsStoredByItsHash(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = 1 })
+	long := strings.Repeat("x", 3<<20)
+	for range 2 {
+		_, ok := take(t, state, long, "scout")
+		require.True(t, ok)
+	}
+	info, err := os.Stat(filepath.Join(state, FileName))
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64(1000))
+}
+
 func TestAllSpawnsOfACallOrNone(t *testing.T) {
 	state := t.TempDir()
 	admit(t, state, "A", func(a *Admission) { a.Uses = 2 })

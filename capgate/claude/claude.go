@@ -32,7 +32,8 @@ func (e Event) Blocking() bool { return e.Name == "" || e.Name == PreToolUse }
 
 // Decode reads the named fields of a hook input in one pass over it and leaves tool_input as it came. A byte order
 // mark and unknown fields are passed over, of repeated keys the last counts, and a field of another type than the
-// client sends counts as empty. Unlike encoding/json it has no bound on nesting.
+// client sends counts as empty; the event's name, empty or of another type, is that of no event we know. Unlike
+// encoding/json it has no bound on nesting.
 //
 // On an error the event holds what had been read before it.
 func Decode(payload []byte) (Event, error) {

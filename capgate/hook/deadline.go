@@ -34,21 +34,27 @@ func (r *run) overdue() {
 	r.claimed = true
 	r.mu.Unlock()
 
-	said := make(chan struct{})
+	status := r.unsaid(late)
+	if silent { // the pipe to the client is stuck
+		r.Exit(status)
+		return
+	}
+	said := make(chan int, 1)
 	go func() {
-		if !silent {
-			r.say(late)
-		}
-		close(said)
+		said <- r.say(late)
 		r.log(late)
-		r.Exit(r.Client.Encode(late.verdict).Exit)
+		close(said)
 	}()
 	select {
-	case <-said:
-	case <-time.After(grace(late.facts)):
+	case status = <-said:
+		// The log gets the rest of what was kept.
+		select {
+		case <-said:
+		case <-time.After(grace(late.facts)):
+		}
+	case <-time.After(2 * grace(late.facts)):
 	}
-	time.Sleep(grace(late.facts))
-	r.Exit(r.Client.Encode(late.verdict).Exit)
+	r.Exit(status)
 }
 
 // firstWords decodes what has come of a payload that is not whole.

@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/claude"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
@@ -110,11 +112,7 @@ func (r *run) publish(f capgate.Facts, c Call) {
 // decide completes the verdict with its id and does what it asks for besides the answer.
 func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 	d := decision{verdict: judged.Verdict, facts: f}
-	if judged.Row.Needs == capgate.StageLedger {
-		// In scope: the hook works for this session. Nothing depends on the note's success.
-		state, _ := f.Config.StateDir()
-		_ = scope.Touch(state, f.Call.Session, f.Now)
-	}
+	r.beat(judged.Row, f)
 	switch {
 	case judged.Verdict.Code == capgate.CodeAdmitted:
 		d.id = decisionlog.NewID(f.Now)
@@ -126,6 +124,19 @@ func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 		}
 	}
 	return identified(d)
+}
+
+// beat notes that the hook works for an armed session, whatever the tool. Nothing depends on the note's success.
+func (r *run) beat(row capgate.Row, f capgate.Facts) {
+	state, ok := f.Config.StateDir()
+	armed := row.Needs == capgate.StageLedger
+	if row.Code == capgate.CodeToolNotCapped && ok && scope.ValidSession(f.Call.Session) {
+		_, err := os.Lstat(scope.Path(state, f.Call.Session)) // one look: the marker is not read for tools that are not capped
+		armed = err == nil
+	}
+	if armed {
+		_ = scope.Touch(state, f.Call.Session, f.Now)
+	}
 }
 
 // lateDecision judges a call of which the next stage was not read in time.
@@ -182,14 +193,26 @@ func (r *run) finish(d decision) {
 	r.Exit(r.say(d))
 }
 
-// say writes the answer and returns the exit status. What cannot be written changes no verdict.
+// say writes the answer and returns the exit status. Where stdout does not take what is to be asked or rewritten, the
+// call is blocked: silence would let it go on as it is. A reason that stderr does not take changes nothing.
 func (r *run) say(d decision) int {
 	a := r.Client.Encode(d.verdict)
 	if len(a.Stdout) > 0 {
-		_, _ = r.Stdout.Write(a.Stdout)
+		if n, err := r.Stdout.Write(a.Stdout); err != nil || n < len(a.Stdout) {
+			a = Answer{Stderr: []byte("capgate: the answer could not be given to the client, so the call is blocked. Do not retry.\n"), Exit: claude.ExitBlock}
+		}
 	}
 	if len(a.Stderr) > 0 {
 		_, _ = r.Stderr.Write(a.Stderr)
+	}
+	return a.Exit
+}
+
+// unsaid returns the exit status of an answer that could not be written in time.
+func (r *run) unsaid(d decision) int {
+	a := r.Client.Encode(d.verdict)
+	if len(a.Stdout) > 0 {
+		return claude.ExitBlock
 	}
 	return a.Exit
 }

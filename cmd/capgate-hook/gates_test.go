@@ -177,7 +177,10 @@ func TestAnUnusableSpecDeniesSpawnsAndTheShell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := gated(t).spec(`{"subagents":{"joke-finder":{}}}`)
 			spoil(t, w.env["CAPGATE_SPEC"])
-			for _, p := range []string{spawnFinder, payload(t, "PreToolUse-Bash-main.json"), payload(t, "PreToolUse-Workflow-main.json")} {
+			for _, p := range []string{
+				spawnFinder, payload(t, "PreToolUse-Bash-main.json"), payload(t, "PreToolUse-Workflow-main.json"),
+				payload(t, "PreToolUse-Bash-general-purpose.json"), // whose type may not be declared
+			} {
 				r := w.hook(p)
 				w.requireDeny(r, capgate.CodeSpecUnreadable)
 				require.Contains(t, r.stderr, w.env["CAPGATE_SPEC"])
@@ -258,6 +261,27 @@ func TestAskAndRewriteAreOneAnswer(t *testing.T) {
 	w.requireSaid(w.hook(spawnFinder))
 	w.turns("r", 1)
 	w.requireDeny(w.hook(spawnFinder), capgate.CodeBudgetSpent)
+}
+
+// Silence would let the call go on: where the question or the rewrite cannot be written, the call is blocked.
+func TestAnAnswerThatCannotBeWrittenBlocks(t *testing.T) {
+	for name, env := range map[string][]string{
+		"a question": {"CAPGATE_ADMISSION", "ask", "CLAUDE_CODE_SESSION_ATTENDED", "1"}, "a rewrite": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := gated(t, env...)
+			w.env["CAPGATE_DEADLINE_MS"] = "500"
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err != nil {
+				t.Skip("no /dev/full here")
+			}
+			defer func() { _ = full.Close() }()
+			cmd := w.command(t.Context())
+			cmd.Stdin, cmd.Stdout = strings.NewReader(spawnFinder), full
+			_ = cmd.Run()
+			require.Equal(t, 2, cmd.ProcessState.ExitCode())
+		})
+	}
 }
 
 func writes(tool, path string) string {

@@ -8,11 +8,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/capgate/omp"
@@ -235,7 +237,15 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 		d, need, done := capgate.Decide(f)
 		switch {
 		case !done && need == capgate.StageAdmission:
-			f.Known = need // looking it up would use it up
+			f.Known = need // taking it would use it up
+			var types []string
+			for _, spawn := range gates.Spawns(f.Call) {
+				types = append(types, spawn.Type)
+			}
+			state, _ := f.Config.StateDir()
+			if ids, ok := admission.Would(state, f.Call.Session, f.Call.UseID, types, f.Now); ok {
+				f.AdmittedBy = strings.Join(ids, ",")
+			}
 			continue
 		case !done:
 			f = hook.Gather(ctx, f, need)
@@ -274,7 +284,7 @@ func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
 		add("payload", "agent_id", f.Call.AgentID)
 		add("payload", "agent_type", f.Call.AgentType)
 	}
-	if f.Known >= capgate.StageMarker {
+	if f.MarkerErr != nil || !f.Marker.ModTime.IsZero() {
 		state, _ := f.Config.StateDir()
 		add("marker", "file", scope.Path(state, f.Call.Session))
 		if f.MarkerErr != nil {
@@ -290,7 +300,7 @@ func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
 			add("marker", "anchor", fmt.Sprintf("entry %d of ledger %.12s…", f.Marker.Anchor.Seq, f.Marker.Anchor.Ledger))
 		}
 	}
-	if f.Known >= capgate.StageLedger {
+	if f.LedgerErr != nil || f.Budget.Limit > 0 {
 		if path, err := f.Config.LedgerPath(); err == nil {
 			add("ledger", "file", path)
 		}

@@ -86,6 +86,9 @@ func (a *app) printRecord(r decisionlog.Record) error {
 	if r.AgentType != "" {
 		a.printf("  type %s", r.AgentType)
 	}
+	if r.Admission != "" {
+		a.printf("  admission %s", r.Admission)
+	}
 	a.printf("  [%s]\n", r.ID)
 	return nil
 }
