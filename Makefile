@@ -5,7 +5,7 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -buildmode=exe -ldflags '-s -w'
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 1m
 
-.PHONY: build demo test unit race vet lint cross bench fuzz update clean
+.PHONY: build demo test live unit race vet lint cross bench fuzz update clean
 
 # A copy starts faster than the file that the linker wrote, by about 0.8 ms where we measured it.
 build:
@@ -20,6 +20,11 @@ demo: build
 
 # test is everything that needs no network once the modules are there.
 test: vet cross unit race
+
+# live runs the real clients, installed with npm into .cache/live, against a model on loopback, and says which of them ran.
+# What cannot run here is skipped with its reason; CAPGATE_LIVE_REQUIRED=1 makes it a failure.
+live:
+	go run ./cmd/capgate/internal/live/suite
 
 unit:
 	go test ./...

@@ -13,21 +13,10 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 )
 
-// binaries builds both commands and returns their folder.
-func binaries(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), ".", "../capgate-hook")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return dir
-}
-
 // gated writes the extension around the real hook.
 func gated(t *testing.T, s *live.Sandbox, env map[string]string) string {
 	t.Helper()
-	return writeExtension(t, s, filepath.Join(binaries(t), "capgate-hook"), env)
+	return writeExtension(t, s, filepath.Join(freshBuild(t), "capgate-hook"), env)
 }
 
 func TestLiveOMPOnlyDeclaredTypesStartAndTheShellIsForThem(t *testing.T) {
@@ -116,7 +105,7 @@ func TestLiveOMPAdmissionWithoutAUIDenies(t *testing.T) {
 }
 
 func TestLiveOMPTheCapHoldsInTheMainAgentAndInSubagentsAndInNoOtherSession(t *testing.T) {
-	bin, state := binaries(t), filepath.Join(t.TempDir(), "state")
+	bin, state := freshBuild(t), filepath.Join(t.TempDir(), "state")
 	capgate := filepath.Join(bin, "capgate")
 	search := live.Use{Tool: "web_search", Input: live.M{"query": "q"}}
 	page := live.Use{Tool: "read", Input: live.M{"path": "http://127.0.0.1:9/page"}}

@@ -62,6 +62,7 @@ func (s *Sandbox) ClaudeHeadless(ctx context.Context, r ClaudeRun) (ClaudeResult
 	if err != nil {
 		return result, err
 	}
+	started(claudeName, headless)
 	if err := json.Unmarshal([]byte(out.Stdout), &result); err != nil {
 		return result, fmt.Errorf("no JSON result (exit %d): %w: stdout %q stderr %q", out.Exit, err, tail(out.Stdout, 500), tail(out.Stderr, 500))
 	}
@@ -86,5 +87,5 @@ func (s *Sandbox) ClaudeTerminal(ctx context.Context, r ClaudeRun) (*Terminal, e
 	if r.Prompt != "" {
 		args = append([]string{r.Prompt}, args...)
 	}
-	return s.terminal(ctx, s.environ(r.Env...), append([]string{s.Clients.Claude}, args...))
+	return s.terminal(ctx, claudeName, s.environ(r.Env...), append([]string{s.Clients.Claude}, args...))
 }

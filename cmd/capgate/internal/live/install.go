@@ -20,7 +20,7 @@ const (
 )
 
 // ErrUnavailable is wrapped by what Install returns where the clients cannot be had: a reason to skip a test, by name.
-var ErrUnavailable = errors.New("the real clients are not available")
+var ErrUnavailable = errors.New("not available here")
 
 // Clients are the installed programs.
 type Clients struct {
@@ -109,7 +109,7 @@ func installed(dir string) (Clients, error) {
 func npmInstall(ctx context.Context, cache, dir string) error {
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("no %s in PATH to install them with", tool)
+			return fmt.Errorf("no %s in PATH to install the clients with", tool)
 		}
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {

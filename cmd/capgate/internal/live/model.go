@@ -21,7 +21,7 @@ type Request struct {
 	Tools   []string // the names it offered
 	System  string   // its system text
 	Text    string   // the text of the newest message
-	Results []Result // the tool results in the newest message
+	Results []Result // the tool results since the model's own last message
 	At      time.Time
 }
 
@@ -137,9 +137,12 @@ func (m *Model) answer(question body) (id string, content []M) {
 	defer m.mu.Unlock()
 	if n := len(question.Messages); n > 0 {
 		record.Text = question.Messages[n-1].text()
-		for _, r := range question.Messages[n-1].results() {
-			r.Tool, r.Program = m.uses[r.UseID].Tool, m.uses[r.UseID].Program
-			record.Results = append(record.Results, r)
+		// Not only in the newest message: in a subagent the client puts a message of its own after the first results.
+		for _, message := range question.Messages[lastOf("assistant", question.Messages)+1:] {
+			for _, r := range message.results() {
+				r.Tool, r.Program = m.uses[r.UseID].Tool, m.uses[r.UseID].Program
+				record.Results = append(record.Results, r)
+			}
 		}
 	}
 	m.requests = append(m.requests, record)
@@ -160,6 +163,16 @@ func (m *Model) answer(question body) (id string, content []M) {
 		content = append(content, M{"type": "tool_use", "id": useID, "name": use.Tool, "input": withAgent(input, question.Messages)})
 	}
 	return id, content
+}
+
+// lastOf is the index of the role's last message, -1 where it has none.
+func lastOf(role string, messages []message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == role {
+			return i
+		}
+	}
+	return -1
 }
 
 func stopReason(content []M) string {

@@ -114,6 +114,14 @@ func TestAGENTIsTheAgentSpawnedLast(t *testing.T) {
 	}
 }
 
+func TestResultsAreFoundBeforeAnotherMessageOfTheClient(t *testing.T) {
+	m := start(t, Programs{"one": {Call("Bash", nil), Say("-")}})
+	ask(t, m, "/v1/messages", `{`+tools+`"messages":[{"role":"user","content":"PROGRAM:one"}]}`)
+	ask(t, m, "/v1/messages", `{`+tools+`"messages":[{"role":"user","content":"PROGRAM:one"},{"role":"assistant","content":"-"},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_000001000","content":"a"}]},{"role":"user","content":"by the way"}]}`)
+	require.Equal(t, []Result{{UseID: "toolu_000001000", Tool: "Bash", Program: "one", Text: "a"}}, m.Results())
+}
+
 func TestWhatIsNoMessageGetsAnAnswerToo(t *testing.T) {
 	m := start(t, nil)
 	require.JSONEq(t, `{"input_tokens":10}`, ask(t, m, "/v1/messages/count_tokens", `{}`))

@@ -26,7 +26,11 @@ func (s *Sandbox) ompArgs(r OMPRun, mode ...string) []string {
 
 // OMPHeadless runs `omp -p`. A run that ended by itself is no error, whatever its exit status.
 func (s *Sandbox) OMPHeadless(ctx context.Context, r OMPRun) (Output, error) {
-	return s.run(ctx, s.environ(r.Env...), s.Clients.OMP[0], append(s.ompArgs(r, "-p"), r.Prompt)...)
+	out, err := s.run(ctx, s.environ(r.Env...), s.Clients.OMP[0], append(s.ompArgs(r, "-p"), r.Prompt)...)
+	if err == nil {
+		started(ompName, headless)
+	}
+	return out, err
 }
 
 // OMPTerminal starts Oh My Pi in a terminal, past its setup, prompted at once by r.Prompt.
@@ -43,5 +47,5 @@ func (s *Sandbox) OMPTerminal(ctx context.Context, r OMPRun) (*Terminal, error) 
 	if r.Prompt != "" {
 		command = append(command, r.Prompt)
 	}
-	return s.terminal(ctx, s.environ(r.Env...), command)
+	return s.terminal(ctx, ompName, s.environ(r.Env...), command)
 }

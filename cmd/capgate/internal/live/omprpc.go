@@ -81,6 +81,7 @@ func (s *Sandbox) OMPRPC(ctx context.Context, r OMPRun) (*OMPRPC, error) {
 		return nil, err
 	}
 	p.Session = state.Data.SessionID
+	started(ompName, overRPC)
 	return p, nil
 }
 

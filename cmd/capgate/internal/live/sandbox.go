@@ -23,6 +23,7 @@ type Sandbox struct {
 	Home    string
 	Work    string   // the clients' working directory
 	Env     []string // K=V of the test's own, on top
+	temp    string
 }
 
 // NewSandbox makes the folders below dir, which the caller removes.
@@ -31,14 +32,14 @@ func NewSandbox(dir string, clients Clients, model *Model) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{Clients: clients, Model: model, Home: filepath.Join(dir, "home"), Work: filepath.Join(dir, "work")}
-	return s, errors.Join(os.MkdirAll(s.Home, 0o700), os.MkdirAll(s.Work, 0o700))
+	s := &Sandbox{Clients: clients, Model: model, Home: filepath.Join(dir, "home"), Work: filepath.Join(dir, "work"), temp: filepath.Join(dir, "tmp")}
+	return s, errors.Join(os.MkdirAll(s.Home, 0o700), os.MkdirAll(s.Work, 0o700), os.MkdirAll(s.temp, 0o700))
 }
 
 // environ is the whole environment of a client.
 func (s *Sandbox) environ(extra ...string) []string {
 	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.Home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "TERM=xterm-256color",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.Home, "TMPDIR=" + s.temp, "CLAUDE_CODE_TMPDIR=" + s.temp, "LANG=C.UTF-8", "TERM=xterm-256color",
 		"ANTHROPIC_BASE_URL=" + s.Model.URL(), "ANTHROPIC_API_KEY=" + apiKey,
 		// No telemetry, updates or feature flags, and where a client tries all the same there is no way out.
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",

@@ -23,8 +23,8 @@ type Terminal struct {
 	err    error // of closing
 }
 
-// terminal starts a command there. Without tmux the error wraps ErrUnavailable.
-func (s *Sandbox) terminal(ctx context.Context, env, command []string) (*Terminal, error) {
+// terminal starts a client's command there. Without tmux the error wraps ErrUnavailable.
+func (s *Sandbox) terminal(ctx context.Context, client string, env, command []string) (*Terminal, error) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return nil, fmt.Errorf("%w: no tmux in PATH for a terminal", ErrUnavailable)
 	}
@@ -41,6 +41,7 @@ func (s *Sandbox) terminal(ctx context.Context, env, command []string) (*Termina
 	if _, err := t.tmux(args...); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
+	started(client, inTerminal)
 	context.AfterFunc(ctx, func() { _ = t.Close() })
 	return t, nil
 }
