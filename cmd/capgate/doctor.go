@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -72,11 +77,19 @@ type examination struct {
 	config capgate.Config
 	files  []*settingsLayer
 	found  []finding
+
+	extensions []extension // Oh My Pi's
 }
+
+// Places of layers beyond those that install knows.
+const (
+	placeManaged = "managed"
+	placeOMP     = "omp"
+)
 
 // settingsLayer is one settings file of the client, weakest first.
 type settingsLayer struct {
-	place string // "user", "project", "local" or "managed"
+	place string // "user", "project", "local", "managed" or "omp"
 	path  string
 	text  []byte
 	doc   *settings.Doc // nil where there is no file, or a broken one
@@ -134,16 +147,73 @@ func (x *examination) gather() error {
 		if err != nil {
 			return err
 		}
-		x.files = append(x.files, readLayer(place, path))
+		if !x.hasFile(path) { // in the home directory, the project's file is the user's
+			x.files = append(x.files, readLayer(place, path))
+		}
 	}
-	if path := managedSettings(); path != "" {
-		if layer := readLayer("managed", path); layer.text != nil || layer.err != nil {
+	if path := managedSettings(); path != "" && !x.hasFile(path) {
+		if layer := readLayer(placeManaged, path); layer.text != nil || layer.err != nil {
 			x.files = append(x.files, layer)
+		}
+	}
+	x.extensions = x.readExtensions()
+	if hooks, _ := x.hooks("PreToolUse"); len(hooks) == 0 && len(x.plugins()) == 0 {
+		for _, e := range x.extensions { // then it is their environment that the hook gets
+			x.files = append(x.files, e.layer())
 		}
 	}
 	lookup := x.effective()
 	x.config = capgate.LoadConfig(lookup)
 	return nil
+}
+
+// hasFile reports whether the file at a path is one of the layers already.
+func (x *examination) hasFile(path string) bool {
+	info, err := os.Stat(path)
+	return slices.ContainsFunc(x.files, func(l *settingsLayer) bool {
+		if err != nil {
+			return filepath.Clean(l.path) == filepath.Clean(path)
+		}
+		other, err := os.Stat(l.path)
+		return err == nil && os.SameFile(info, other)
+	})
+}
+
+// extension is Oh My Pi's extension of ours in one place.
+type extension struct {
+	place, path, command string
+	env                  map[string]string
+}
+
+var extensionHookLine = regexp.MustCompile(`const HOOK: string = ("[^\n]*");`)
+
+func (x *examination) readExtensions() (found []extension) {
+	for _, place := range []string{scopeUser, scopeProject} {
+		path, err := x.settingsFile(installOptions{client: "omp", scope: place})
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(text, []byte(extensionMark)) {
+			continue
+		}
+		e := extension{place: place, path: path, env: extensionEnv(text)}
+		if m := extensionHookLine.FindSubmatch(text); m != nil {
+			e.command, _ = strconv.Unquote(string(m[1]))
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
+// layer is the extension as a settings file: with an env block only.
+func (e extension) layer() *settingsLayer {
+	l := &settingsLayer{place: placeOMP, path: e.path}
+	text, err := json.Marshal(map[string]any{"env": e.env})
+	if err == nil {
+		l.doc, l.err = settings.Parse(text)
+	}
+	return l
 }
 
 func readLayer(place, path string) *settingsLayer {
@@ -208,8 +278,11 @@ func (x *examination) hooks(event string) (hooks []settings.Hook, layers []*sett
 
 // installFor is the command that mends an installation in one place.
 func installFor(l *settingsLayer) string {
-	if l == nil || l.place == scopeUser || l.place == "managed" {
+	switch {
+	case l == nil || l.place == scopeUser || l.place == placeManaged:
 		return "capgate install"
+	case l.place == placeOMP:
+		return "capgate install --client omp"
 	}
 	return fmt.Sprintf("capgate install --scope %s (in %s)", l.place, filepath.Dir(filepath.Dir(l.path)))
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/admission"
+	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/gates"
@@ -31,6 +33,8 @@ func (x *examination) checkSettings() {
 			x.add("settings", levelFail, fmt.Sprintf("%s: %v", l.path, l.err), "the client ignores a broken file, and the hook with it", "mend the file by hand")
 		case l.doc != nil && l.doc.Flag("disableAllHooks"):
 			x.add("settings", levelFail, l.path+" has disableAllHooks", "no hook runs at all", "take disableAllHooks out of "+l.path)
+		case l.doc != nil && l.place == placeManaged && l.doc.Flag("allowManagedHooksOnly") && len(l.doc.Hooks("PreToolUse", isOurs)) == 0:
+			x.add("settings", levelFail, l.path+" has allowManagedHooksOnly", "the client runs no hook but those in that file, and capgate's is not among them", "have the hook put into "+l.path+" (README, Wire the hook by hand)")
 		}
 	}
 }
@@ -39,7 +43,11 @@ func (x *examination) checkSettings() {
 func (x *examination) checkHook() {
 	hooks, layers := x.hooks("PreToolUse")
 	if len(hooks) == 0 {
-		if len(x.plugins()) == 0 {
+		switch {
+		case len(x.plugins()) > 0:
+		case len(x.extensions) > 0:
+			x.add("hook", levelWarn, "no settings file of Claude Code has the hook for PreToolUse", "Oh My Pi's calls are judged, Claude Code's are not", "capgate install, if Claude Code is used, too")
+		default:
 			x.add("hook", levelFail, "no settings file has the hook for PreToolUse", "nothing is judged", "capgate install")
 		}
 		return
@@ -47,16 +55,23 @@ func (x *examination) checkHook() {
 	for i, h := range hooks {
 		l := layers[i]
 		where := fmt.Sprintf("%s in %s", h.Command, l.path)
-		info, err := os.Stat(h.Command)
+		program := hookProgram(h)
+		info, err := os.Stat(program)
 		switch {
-		case !filepath.IsAbs(h.Command):
+		case h.Type != "command":
+			x.add("hook", levelFail, fmt.Sprintf("%s has the type %q", where, h.Type), "the client runs entries of the type command only: this one does not block", installFor(l))
+		case h.Async:
+			x.add("hook", levelFail, where+" is async", "the client does not wait for it: such an entry does not block", installFor(l))
+		case h.If:
+			x.add("hook", levelFail, where+" has an if", "calls that do not fit the condition are not judged: for them such an entry does not block", installFor(l))
+		case !filepath.IsAbs(program):
 			x.add("hook", levelFail, where, "the path is not absolute: the client may find another program, or none", installFor(l))
 		case errors.Is(err, fs.ErrNotExist):
 			x.add("hook", levelFail, where+": there is no such file", "the program was moved or removed; without onFailure every call goes through", installFor(l))
 		case err != nil:
 			x.add("hook", levelFail, fmt.Sprintf("%s: %v", where, err), "the client cannot run it", installFor(l))
 		case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
-			x.add("hook", levelFail, where+" is not executable", "the client cannot run it; without onFailure every call goes through", "chmod +x "+h.Command)
+			x.add("hook", levelFail, where+" is not executable", "the client cannot run it; without onFailure every call goes through", "chmod +x "+program)
 		case h.OnFailure != "block":
 			x.add("hook", levelFail, where+" has no onFailure: block", "a hook that is missing, killed or late lets the call through", installFor(l))
 		case h.Timeout == 0 || h.Timeout > 60:
@@ -125,14 +140,14 @@ const canaryRun = "capgate-doctor-canary"
 func (x *examination) checkCanary() {
 	hooks, layers := x.hooks("PreToolUse")
 	for i, h := range hooks {
-		if info, err := os.Stat(h.Command); err != nil || !info.Mode().IsRegular() {
+		if info, err := os.Stat(hookProgram(h)); err != nil || !info.Mode().IsRegular() {
 			continue // said already
 		}
 		if err := x.canary(h); err != nil {
 			x.add("canary", levelFail, fmt.Sprintf("%s: %v", h.Command, err), "the installed command does not judge calls as it should", installFor(layers[i]))
 			continue
 		}
-		x.add("canary", levelOK, h.Command+": a call at the cap comes back as exit status 2, one of another session passes", "", "")
+		x.add("canary", levelOK, h.Command+": a call at the cap comes back as exit status 2, one of another session passes, a subagent that is not allowed comes back", "", "")
 	}
 }
 
@@ -154,13 +169,18 @@ func (x *examination) canary(h settings.Hook) error {
 	if err := scope.Write(dir, scope.Marker{Session: "canary", Run: canaryRun, StartedAt: time.Now()}); err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		session string
-		want    int
-	}{{"canary", 2}, {"another", 0}} {
-		cmd := exec.CommandContext(ctx, h.Command, h.Args...)
-		cmd.Env = []string{"CAPGATE_ENABLED=1", "CAPGATE_DATA_DIR=" + dir, "HOME=" + dir}
-		cmd.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"` + c.session + `","tool_name":"WebSearch","tool_input":{}}`)
+	type call struct {
+		session, tool, env string
+		want               int
+	}
+	for _, c := range []call{
+		{"canary", `"WebSearch","tool_input":{}`, "CAPGATE_ENABLED=1", 2},
+		{"another", `"WebSearch","tool_input":{}`, "CAPGATE_ENABLED=1", 0},
+		{"another", `"Agent","tool_input":{"subagent_type":"capgate-doctor-y","description":"d","prompt":"p"}`, "CAPGATE_ALLOWED_SUBAGENTS=capgate-doctor-x", 2},
+	} {
+		cmd := hookRun(ctx, h)
+		cmd.Env = []string{c.env, "CAPGATE_DATA_DIR=" + dir, "HOME=" + dir}
+		cmd.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"` + c.session + `","tool_name":` + c.tool + `}`)
 		var out, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &stderr, time.Second
 		err := cmd.Run()
@@ -172,11 +192,28 @@ func (x *examination) canary(h settings.Hook) error {
 			return fmt.Errorf("a call that should end with exit status %d ended with %d: %.200s", c.want, got, firstLine(stderr.String()))
 		case out.Len() > 0:
 			return fmt.Errorf("it wrote to standard output: %.200s", firstLine(out.String()))
-		case c.want == 2 && !strings.Contains(stderr.String(), canaryRun):
+		case c.want == 2 && !strings.Contains(stderr.String(), canaryRun) && !strings.Contains(stderr.String(), "capgate-doctor-y"):
 			return fmt.Errorf("its reason is not about the canary: %.200s", firstLine(stderr.String()))
 		}
 	}
 	return nil
+}
+
+// hookProgram is the file that an entry runs: in the shell form, without args, the first word of the command.
+func hookProgram(h settings.Hook) string {
+	if h.Args == nil {
+		word, _ := firstWord(h.Command)
+		return word
+	}
+	return h.Command
+}
+
+// hookRun runs an entry as the client does: by itself, or in the shell form by a shell.
+func hookRun(ctx context.Context, h settings.Hook) *exec.Cmd {
+	if h.Args == nil && h.Command != hookProgram(h) && runtime.GOOS != "windows" {
+		return exec.CommandContext(ctx, "/bin/sh", "-c", h.Command)
+	}
+	return exec.CommandContext(ctx, h.Command, h.Args...)
 }
 
 func firstLine(text string) string {
@@ -246,6 +283,13 @@ func (x *examination) checkSwitches() {
 	case x.config.CapOn():
 		x.add("switch", levelOK, "the cap is on", "", "")
 	}
+	for _, name := range x.config.CapTools.Names() {
+		for _, tool := range capgate.DefaultCapTools {
+			if name != tool && strings.EqualFold(name, tool) {
+				x.add("switch", levelWarn, fmt.Sprintf("CAPGATE_CAP_TOOLS names %s", name), "the tool is "+tool+", and names are compared exactly: it is not capped by this", "write "+tool)
+			}
+		}
+	}
 	if x.config.CapTools != "" && len(x.config.CapTools.Names()) == 0 {
 		x.add("switch", levelWarn, fmt.Sprintf("CAPGATE_CAP_TOOLS=%s names no tool", x.config.CapTools), "the default list is used", "name tools, or take it out")
 	}
@@ -300,6 +344,13 @@ func (x *examination) checkState() {
 		x.add("state", levelWarn, fmt.Sprintf("%s has mode %04o", state, info.Mode().Perm()), "other users may read or change the count", "chmod 700 "+state)
 	default:
 		x.add("state", levelOK, state, "", "")
+	}
+	if _, err := admission.List(state); err != nil {
+		x.add("state", levelWarn, err.Error(), "nothing that was admitted counts, and nothing can be admitted", "move the file away")
+	}
+	log := filepath.Join(state, decisionlog.FileName)
+	if info, err := os.Lstat(log); err == nil && !info.Mode().IsRegular() {
+		x.add("state", levelWarn, log+" is not a regular file", "decisions are not logged", "move it away")
 	}
 	if mine, err := x.stateDir(); err == nil && mine != state {
 		x.add("state", levelWarn, fmt.Sprintf("this shell's commands use %s, the hook %s", mine, state), "a session that is armed here is not armed for the hook", "export CAPGATE_DATA_DIR="+state)
@@ -364,7 +415,11 @@ func (x *examination) checkMarkers() {
 		case m.Age(x.Now()) < -time.Minute:
 			x.add("markers", levelWarn, fmt.Sprintf("session %s was armed in the future", m.Session), "the clock was ahead then, or is behind now: it expires late", closeIt)
 		case uerr == nil && m.Silent(state) && silence(m.Marker, u) == hookSilent:
-			x.add("markers", levelFail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
+			if turnsSince(ctx, l, m.Marker) >= 2 {
+				x.add("markers", levelFail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
+				continue
+			}
+			x.add("markers", levelWarn, fmt.Sprintf("session %s: no search of it has been judged since it was armed (hook: silent)", m.Session), "after one turn the loop may not have searched yet; if it has, only its own check holds", "look again after the next turn: capgate status")
 		default:
 			sound++
 		}
@@ -372,6 +427,21 @@ func (x *examination) checkMarkers() {
 	if sound > 0 {
 		x.add("markers", levelOK, plural(sound, "session")+" armed", "", "")
 	}
+}
+
+// turnsSince counts the turns of a marker's run since it was written.
+func turnsSince(ctx context.Context, l *ledger.File, m scope.Marker) (turns int) {
+	var from uint64
+	if m.Anchor != nil {
+		from = m.Anchor.Seq + 1
+	}
+	_ = l.Entries(ctx, from, func(r ledger.Receipt, _ []byte) error {
+		if r.Kind == ledger.KindTurn && r.Run == m.Run && r.At.After(m.ModTime) {
+			turns++
+		}
+		return nil
+	}) // what cannot be read is said of the ledger
+	return turns
 }
 
 func (x *examination) checkSpec() {
@@ -391,30 +461,20 @@ func (x *examination) checkSpec() {
 	} else {
 		x.add("spec", levelOK, fmt.Sprintf("%s allowed by CAPGATE_ALLOWED_SUBAGENTS", plural(len(c.AllowedSubagents.Names()), "subagent")), "", "")
 	}
+	if hooks, _ := x.hooks("PreToolUse"); len(hooks) == 0 && len(x.extensions) > 0 {
+		return // the variable is Claude Code's
+	}
 	if value, _ := x.effective()(backgroundTasks); mode != gates.ForegroundOff && value != "1" {
 		x.add("foreground", levelFail, backgroundTasks+" is not 1 for the client", "interactive sessions ignore the foreground gate and start subagents in the background", "capgate install --spec FILE or --subagents LIST writes it; or set \"foreground\": \"off\"")
 	}
 }
 
 func (x *examination) checkOMP() {
-	for _, place := range []string{scopeUser, scopeProject} {
-		path, err := x.settingsFile(installOptions{client: "omp", scope: place})
-		if err != nil {
+	for _, e := range x.extensions {
+		if info, err := os.Stat(e.command); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			x.add("omp", levelFail, fmt.Sprintf("%s runs %q, which cannot be run", e.path, e.command), "every tool call of Oh My Pi is blocked", "capgate install --client omp --scope "+e.place)
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.HasPrefix(text, []byte(extensionMark)) {
-			continue
-		}
-		m := regexp.MustCompile(`const HOOK: string = ("[^\n]*");`).FindSubmatch(text)
-		command := ""
-		if m != nil {
-			command, _ = strconv.Unquote(string(m[1]))
-		}
-		if info, err := os.Stat(command); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-			x.add("omp", levelFail, fmt.Sprintf("%s runs %q, which cannot be run", path, command), "every tool call of Oh My Pi is blocked", "capgate install --client omp --scope "+place)
-			continue
-		}
-		x.add("omp", levelOK, path+" runs "+command, "", "")
+		x.add("omp", levelOK, e.path+" runs "+e.command, "", "")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -213,8 +214,37 @@ func TestTheDoctorFinds(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, scope.Write(p.state, scope.Marker{Session: "s", Run: "r", StartedAt: time.Now()}))
 			time.Sleep(20 * time.Millisecond)
+			for range 2 {
+				_, err = p.ledger().RecordTurn(t.Context(), "r", "", "")
+				require.NoError(t, err)
+			}
+		}},
+		{"a hook that is silent after one turn", "markers", levelWarn, "no search of it has been judged since it was armed", func(t *testing.T, p *patient) {
+			_, err := p.ledger().OpenRun(t.Context(), "r", 2, 1)
+			require.NoError(t, err)
+			require.NoError(t, scope.Write(p.state, scope.Marker{Session: "s", Run: "r", StartedAt: time.Now()}))
+			time.Sleep(20 * time.Millisecond)
 			_, err = p.ledger().RecordTurn(t.Context(), "r", "", "")
 			require.NoError(t, err)
+		}},
+		{"an async entry", "hook", levelFail, "is async", func(t *testing.T, p *patient) { p.edit(`"timeout": 10,`, `"timeout": 10, "async": true,`) }},
+		{"an entry with a condition", "hook", levelFail, "has an if", func(t *testing.T, p *patient) { p.edit(`"timeout": 10,`, `"timeout": 10, "if": "Bash(git *)",`) }},
+		{"an entry of another type", "hook", levelFail, `has the type "http"`, func(t *testing.T, p *patient) { p.edit(`"type": "command"`, `"type": "http"`) }},
+		{"a timeout that is a text", "hook", levelWarn, "has a timeout of 0 s", func(t *testing.T, p *patient) { p.edit(`"timeout": 10,`, `"timeout": "10",`) }},
+		{"the shell form of a program that is gone", "hook", levelFail, "there is no such file", func(t *testing.T, p *patient) {
+			p.edit(`"command": "[^"]*",\s*"args": \[\]`, `"command": "/none/capgate-hook --client claude"`)
+		}},
+		{"a capped tool in other letters", "switch", levelWarn, "CAPGATE_CAP_TOOLS names websearch", func(t *testing.T, p *patient) { p.env["CAPGATE_CAP_TOOLS"] = "websearch,WebFetch" }},
+		{"broken admissions", "state", levelWarn, "admissions.json", func(t *testing.T, p *patient) {
+			require.NoError(t, os.WriteFile(filepath.Join(p.state, "admissions.json"), []byte("{"), 0o600))
+		}},
+		{"a decision log that is no file", "state", levelWarn, "decisions.jsonl is not a regular file", func(t *testing.T, p *patient) {
+			require.NoError(t, os.Mkdir(filepath.Join(p.state, "decisions.jsonl"), 0o700))
+		}},
+		{"a hook without gates", "canary", levelFail, "should end with exit status 2 ended with 0", func(t *testing.T, p *patient) {
+			real := p.hook + "-real"
+			require.NoError(t, os.Rename(p.hook, real))
+			require.NoError(t, os.WriteFile(p.hook, []byte("#!/bin/sh\nunset CAPGATE_ALLOWED_SUBAGENTS\nexec '"+real+"' \"$@\"\n"), 0o700))
 		}},
 		{"a broken spec", "spec", levelFail, "unknown key", func(t *testing.T, p *patient) {
 			spec := filepath.Join(p.home, "spec.json")
@@ -247,6 +277,71 @@ func TestTheDoctorFinds(t *testing.T) {
 			require.Failf(t, "not found", "%+v", d.Findings)
 		})
 	}
+}
+
+// What is odd, but works, is healthy.
+func TestTheDoctorIsContentWith(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, p *patient){
+		"the home directory as the project": func(_ *testing.T, p *patient) { p.project = p.home },
+		"a matcher for everything": func(_ *testing.T, p *patient) {
+			p.edit(`"PreToolUse": \[\s*\{`, `"PreToolUse": [ { "matcher": ".*",`)
+		},
+		"the shell form": func(_ *testing.T, p *patient) {
+			p.edit(`"command": "([^"]*)",\s*"args": \[\]`, `"command": "$1 --client claude"`)
+		},
+		"Oh My Pi alone": func(t *testing.T, p *patient) {
+			_, exit := p.run("uninstall")
+			require.Equal(t, 0, exit)
+			p.install("--client", "omp", "--subagents", "scout")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPatient(t).install()
+			change(t, p)
+			d := p.diagnose()
+			require.True(t, d.Healthy, "%+v", d.Findings)
+			for _, f := range d.Findings {
+				require.NotEqual(t, "copies", f.Check)
+				if f.Level != levelOK && f.Check != "ledger" { // there is none yet
+					require.Equal(t, "Oh My Pi alone/hook", name+"/"+f.Check, "%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestManagedHooksOnly(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"allowManagedHooksOnly": true}`:  1,
+		`{"allowManagedHooksOnly": false}`: 0,
+		`{"allowManagedHooksOnly": true, "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "/x/capgate-hook"}]}]}}`: 0,
+	} {
+		doc, err := settings.Parse([]byte(text))
+		require.NoError(t, err)
+		x := &examination{files: []*settingsLayer{{place: placeManaged, path: "managed-settings.json", doc: doc}}}
+		x.checkSettings()
+		require.Len(t, x.found, want, text)
+	}
+}
+
+// Installing again keeps what the extension says, as it does for a settings file.
+func TestOMPIsInstalledAgainWithWhatItHad(t *testing.T) {
+	p := newPatient(t).install("--client", "omp", "--state", t.TempDir(), "--subagents", "scout", "--admission", "ask")
+	out, exit := p.run("install", "--client", "omp")
+	require.Equal(t, 0, exit)
+	require.Contains(t, out, "capgate.ts: unchanged")
+	path := filepath.Join(p.home, ".omp", "agent", "extensions", "capgate.ts")
+	spec := filepath.Join(p.home, "spec.json")
+	require.NoError(t, os.WriteFile(spec, []byte(`{"subagents":{"a":{}}}`), 0o600))
+	out, exit = p.run("install", "--client", "omp", "--spec", spec)
+	require.Equal(t, 0, exit)
+	require.Contains(t, out, `taken out: CAPGATE_ALLOWED_SUBAGENTS, which was "scout"`)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"CAPGATE_ALLOWED_SUBAGENTS":`)
+	require.Contains(t, string(text), `"CAPGATE_SPEC":"`+spec+`"`)
+	require.Contains(t, string(text), `"CAPGATE_ADMISSION":"ask"`)
+	require.NotContains(t, string(text), `"CAPGATE_DATA_DIR":"`+p.state+`"`)
 }
 
 // The doctor changes nothing.

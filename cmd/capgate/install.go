@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -50,6 +55,9 @@ type installOptions struct {
 	client, scope         string
 	dryRun                bool
 	spec, list, admission string
+
+	given func(flag string) bool // whether a flag of the gates was given
+	kept  map[string]string      // variables of the installation that there is
 }
 
 func (o *installOptions) flags(cmd *cobra.Command) {
@@ -62,6 +70,7 @@ func (o *installOptions) flags(cmd *cobra.Command) {
 
 // gateFlags are for what the hook needs to know of subagents.
 func (o *installOptions) gateFlags(cmd *cobra.Command) {
+	o.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	cmd.Flags().StringVar(&o.spec, "spec", "", "spec file of the subagent gates")
 	cmd.Flags().StringVar(&o.list, "subagents", "", "comma list of the subagent types to allow, in the place of a spec")
 	cmd.Flags().StringVar(&o.admission, "admission", "", "off, ask or deny: what happens when a subagent is about to start")
@@ -76,7 +85,8 @@ func newInstallCmd(a *app) *cobra.Command {
 		Long: `Adds the hook to the client's settings and switches the cap on there. For Claude Code that is one entry each for
 PreToolUse, SessionStart and SessionEnd, which the client runs without a shell, and an env block; for Oh My Pi it is an
 extension. Everything else in a settings file keeps its bytes, and a copy of the file as it was is kept beside it.
-Installing again updates the entry; uninstall gives the file back as it was.
+Installing again updates the entry, and keeps what the installation says of the state directory, the ledger and the
+gates, unless a flag, CAPGATE_DATA_DIR or CAPGATE_LEDGER says otherwise; uninstall gives the file back as it was.
 
 With --spec or --subagents the subagent gates are switched on, too, and with them
 CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1, without which interactive sessions start subagents in the background.`,
@@ -99,8 +109,8 @@ func newUninstallCmd(a *app) *cobra.Command {
 		GroupID: groupClient,
 		Short:   "Take the hook out of a client's settings",
 		Long: `Removes what install wrote. The settings file is given back as it was, byte for byte, unless something else in it has
-changed since: then only our parts are removed. Without an installation it does nothing. The state directory, with the
-ledger in it, stays.`,
+changed since, or the hook was in it before install: then only our parts are removed. Without an installation it does
+nothing. The state directory, with the ledger in it, stays.`,
 		Example: `  capgate uninstall
   capgate uninstall --scope project --dry-run
   capgate uninstall --client omp`,
@@ -113,21 +123,54 @@ ledger in it, stays.`,
 
 // installed is what install and uninstall print with --json.
 type installed struct {
-	Client  string `json:"client"`
-	File    string `json:"file"`
-	Action  string `json:"action"` // "installed", "updated", "unchanged", "removed" or "not installed"
-	DryRun  bool   `json:"dry_run"`
-	Hook    string `json:"hook,omitempty"`
-	State   string `json:"state,omitempty"`
-	Backup  string `json:"backup,omitempty"`
-	Diff    string `json:"diff,omitempty"` // with --dry-run
+	Client string `json:"client"`
+	File   string `json:"file"`
+	Action string `json:"action"` // "installed", "updated", "unchanged", "removed" or "not installed"
+	DryRun bool   `json:"dry_run"`
+	Hook   string `json:"hook,omitempty"`
+	State  string `json:"state,omitempty"`
+	Backup string `json:"backup,omitempty"`
+	Diff   string `json:"diff,omitempty"` // with --dry-run
+	// Changed says of each variable whose value is another now, or that was taken out, what it was.
+	Changed []changedVariable `json:"changed,omitempty"`
 	deleted bool
+	keep    bool // the backup stays
 }
 
-// isOurs recognises an entry of ours at any path.
+// changedVariable is a variable that had another value before.
+type changedVariable struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+	To   string `json:"to,omitempty"` // "" = taken out
+}
+
+// isOurs recognises an entry of ours at any path, in the shell form by the command's first word.
 func isOurs(h settings.Hook) bool {
-	name := strings.TrimSuffix(filepath.Base(filepath.FromSlash(h.Command)), ".exe")
-	return name == "capgate-hook" || name == "capgate" && len(h.Args) > 0 && h.Args[0] == "hook"
+	if h.Args == nil {
+		if first, rest := firstWord(h.Command); isHook(first, strings.Fields(rest)) {
+			return true
+		}
+	}
+	return isHook(h.Command, h.Args)
+}
+
+func isHook(command string, args []string) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.FromSlash(command)), ".exe")
+	return name == "capgate-hook" || name == "capgate" && len(args) > 0 && args[0] == "hook"
+}
+
+// firstWord splits a shell's command line behind its first word, which may be quoted.
+func firstWord(line string) (word, rest string) {
+	line = strings.TrimSpace(line)
+	if quote := line; quote != "" && (quote[0] == '"' || quote[0] == '\'') {
+		if word, rest, ok := strings.Cut(line[1:], line[:1]); ok {
+			return word, rest
+		}
+	}
+	if i := strings.IndexAny(line, " \t\n"); i >= 0 {
+		return line[:i], line[i:]
+	}
+	return line, ""
 }
 
 // hookCommand returns the hook beside this program: capgate-hook, or this program with the argument hook.
@@ -147,17 +190,34 @@ func hookCommand() (command string, args []string, err error) {
 	return self, []string{"hook"}, nil
 }
 
-// environment returns the variables that the hook needs in the client's settings.
+// hookEnvironment returns the variables that the hook needs in the client's settings, the state directory second.
 func (a *app) hookEnvironment(o installOptions) (env [][2]string, err error) {
+	for _, flag := range []struct{ name, value string }{{"subagents", o.list}, {"spec", o.spec}} {
+		if flag.value == "" && o.given != nil && o.given(flag.name) {
+			return nil, usagef("--%s is empty", flag.name)
+		}
+	}
 	state, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
+	explicit := func(variable string) bool { v, _ := a.Lookup(variable); return v != "" }
+	if kept := o.kept["CAPGATE_DATA_DIR"]; filepath.IsAbs(kept) && a.state == "" && !explicit("CAPGATE_DATA_DIR") {
+		state = kept
+	}
 	env = [][2]string{{"CAPGATE_ENABLED", "1"}, {"CAPGATE_DATA_DIR", state}}
-	if path, err := a.ledgerPath(); err != nil {
-		return nil, err
-	} else if path != filepath.Join(state, "ledger.db") {
-		env = append(env, [2]string{"CAPGATE_LEDGER", path})
+	kept := o.kept["CAPGATE_LEDGER"]
+	switch given := a.ledgerFile != "" || explicit("CAPGATE_LEDGER"); {
+	case given:
+		path, err := a.ledgerPath()
+		if err != nil {
+			return nil, err
+		}
+		if kept != "" || path != filepath.Join(state, "ledger.db") {
+			env = append(env, [2]string{"CAPGATE_LEDGER", path})
+		}
+	case filepath.IsAbs(kept):
+		env = append(env, [2]string{"CAPGATE_LEDGER", kept})
 	}
 	foreground := o.list != ""
 	if o.list != "" {
@@ -242,32 +302,39 @@ func (a *app) install(o installOptions) error {
 	if err != nil {
 		return err
 	}
-	env, err := a.hookEnvironment(o)
-	if err != nil {
-		return err
-	}
-	command, args, err := hookCommand()
-	if err != nil {
-		return err
-	}
 	old, err := readSettings(file)
 	if err != nil {
 		return err
 	}
+	if o.client == "omp" {
+		o.kept = extensionEnv(old)
+	} else if o.kept, err = settingsEnv(old); err != nil {
+		return fmt.Errorf("%s is left as it is: %w", file, err)
+	}
+	env, err := a.hookEnvironment(o)
+	if err != nil {
+		return err
+	}
+	drop := o.replaced()
+	command, args, err := hookCommand()
+	if err != nil {
+		return err
+	}
+	done := installed{Client: o.client, File: file, DryRun: o.dryRun, Hook: strings.Join(append([]string{command}, args...), " "), State: env[1][1]}
 	var text []byte
 	var was bool
 	if o.client == "omp" {
-		if text, err = extensionText(file, old, command, args, env); err != nil {
+		if text, err = extensionText(file, old, command, args, keepVariables(o.kept, env, drop)); err != nil {
 			return err
 		}
 		was = len(old) > 0
 	} else {
 		entry := settings.Hook{Type: "command", Command: command, Args: args, Timeout: hookTimeout, OnFailure: "block"}
-		if text, was, err = withHook(old, entry, env); err != nil {
+		if text, was, err = withHook(old, entry, env, drop); err != nil {
 			return fmt.Errorf("%s is left as it is: %w", file, err)
 		}
 	}
-	done := installed{Client: o.client, File: file, DryRun: o.dryRun, Hook: strings.Join(append([]string{command}, args...), " "), State: env[1][1]}
+	done.Changed = changedVariables(o.kept, env, drop)
 	switch {
 	case old != nil && string(text) == string(old):
 		done.Action = "unchanged"
@@ -276,8 +343,12 @@ func (a *app) install(o installOptions) error {
 	default:
 		done.Action = "installed"
 	}
-	if done.Action == "installed" && old != nil && o.client == "claude" {
-		done.Backup = file + backupSuffix
+	if o.client == "claude" && old != nil {
+		switch _, err := os.Lstat(file + backupSuffix); {
+		case done.Action == "installed",
+			done.Action == "updated" && errors.Is(err, fs.ErrNotExist) && !madeByInstall(old):
+			done.Backup = file + backupSuffix
+		}
 	}
 	if !o.dryRun {
 		if err := makeStateDir(done.State); err != nil {
@@ -287,8 +358,59 @@ func (a *app) install(o installOptions) error {
 	return a.apply(done, old, text)
 }
 
+// replaced names the variables that a flag takes the place of: a spec and a list say the same thing.
+func (o installOptions) replaced() []string {
+	switch {
+	case o.list != "" && o.spec == "":
+		return []string{"CAPGATE_SPEC"}
+	case o.spec != "" && o.list == "":
+		return []string{"CAPGATE_ALLOWED_SUBAGENTS"}
+	}
+	return nil
+}
+
+// settingsEnv returns the variables of ours that a settings file sets.
+func settingsEnv(text []byte) (map[string]string, error) {
+	d, err := settings.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for _, name := range managedEnv {
+		if value, ok := d.Env(name); ok {
+			env[name] = value
+		}
+	}
+	return env, nil
+}
+
+// keepVariables puts env over the variables that were there, without those that are dropped.
+func keepVariables(kept map[string]string, env [][2]string, drop []string) [][2]string {
+	var all [][2]string
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if !slices.Contains(drop, name) {
+			all = append(all, [2]string{name, kept[name]})
+		}
+	}
+	return append(all, env...)
+}
+
+func changedVariables(kept map[string]string, env [][2]string, drop []string) (changed []changedVariable) {
+	for _, v := range env {
+		if was, ok := kept[v[0]]; ok && was != v[1] {
+			changed = append(changed, changedVariable{v[0], was, v[1]})
+		}
+	}
+	for _, name := range drop {
+		if was, ok := kept[name]; ok {
+			changed = append(changed, changedVariable{Name: name, From: was})
+		}
+	}
+	return changed
+}
+
 // withHook returns the settings with the hook in them, and whether one of ours was there before.
-func withHook(old []byte, entry settings.Hook, env [][2]string) (text []byte, was bool, err error) {
+func withHook(old []byte, entry settings.Hook, env [][2]string, drop []string) (text []byte, was bool, err error) {
 	d, err := settings.Parse(old)
 	if err != nil {
 		return nil, false, err
@@ -308,11 +430,44 @@ func withHook(old []byte, entry settings.Hook, env [][2]string) (text []byte, wa
 			return nil, false, err
 		}
 	}
+	for _, name := range drop {
+		d.UnsetEnv(name)
+	}
 	return d.Bytes(), was, nil
+}
+
+// everyEvent reports whether settings have an entry of ours for each event, as install writes them; by hand it is often
+// the first alone.
+func everyEvent(d *settings.Doc) bool {
+	return !slices.ContainsFunc(hookEvents, func(event string) bool { return len(d.Hooks(event, isOurs)) == 0 })
+}
+
+// madeByInstall reports whether there was no file before install: nothing is in it but what install writes.
+func madeByInstall(text []byte) bool {
+	d, err := settings.Parse(text)
+	if err != nil || !everyEvent(d) {
+		return false
+	}
+	d.RemoveHooks(isOurs)
+	for _, name := range managedEnv {
+		d.UnsetEnv(name)
+	}
+	return d.Empty()
 }
 
 // extensionMark is in every extension that we wrote, and says that it may be replaced and removed.
 const extensionMark = "// capgate's gate for Oh My Pi"
+
+// extensionEnv returns the variables in an extension that we wrote.
+func extensionEnv(text []byte) map[string]string {
+	env := map[string]string{}
+	if m := extensionEnvLine.FindSubmatch(text); m != nil {
+		_ = json.Unmarshal(m[1], &env)
+	}
+	return env
+}
+
+var extensionEnvLine = regexp.MustCompile(`(?m)^const ENV: Record<string, string> = (\{.*\});$`)
 
 func extensionText(file string, old []byte, command string, args []string, env [][2]string) ([]byte, error) {
 	if len(old) > 0 && !strings.HasPrefix(string(old), extensionMark) {
@@ -340,7 +495,7 @@ func (a *app) uninstall(o installOptions) error {
 			return fmt.Errorf("%s is no extension of capgate's: it stays", file)
 		}
 		done.deleted = old != nil
-	} else if text, done.deleted, err = withoutHook(file, old); err != nil {
+	} else if text, done.deleted, done.keep, err = withoutHook(file, old); err != nil {
 		return fmt.Errorf("%s is left as it is: %w", file, err)
 	}
 	if old == nil || !done.deleted && string(text) == string(old) {
@@ -349,34 +504,47 @@ func (a *app) uninstall(o installOptions) error {
 	return a.apply(done, old, text)
 }
 
-// withoutHook returns the settings without our parts: as they were before the first install, if they mean the same. gone
-// says that the file was made by install.
-func withoutHook(file string, old []byte) (text []byte, gone bool, err error) {
+// withoutHook returns the settings without our parts: as they were before the first install, if they mean the same, or
+// as they were but for our parts, if the hook had been wired by hand. gone says that the file was made by install, keep that the
+// backup is of no use and not ours to throw away.
+func withoutHook(file string, old []byte) (text []byte, gone, keep bool, err error) {
 	d, err := settings.Parse(old)
 	if err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
 	backup, err := readSettings(file + backupSuffix)
 	if err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
 	before, err := settings.Parse(backup)
 	if err != nil {
 		before, _ = settings.Parse(nil) // a spoilt copy is no help, and no hindrance
-		backup = nil
+		backup, keep = nil, true
 	}
-	found := false
+	found, wired := false, false
 	for _, event := range hookEvents {
 		found = found || len(d.Hooks(event, isOurs)) > 0
+		wired = wired || len(before.Hooks(event, isOurs)) > 0
 	}
 	if !found && backup == nil {
-		return old, false, nil
+		return old, false, keep, nil
 	}
+	made := backup == nil && !keep && everyEvent(d)
+	ours := writtenVariables(d, made || backup != nil)
 	d.RemoveHooks(isOurs)
-	for _, name := range managedEnv {
+	if wired { // then its variables are part of the wiring, the client's own only if install did it
+		byInstall := everyEvent(before)
+		before.RemoveHooks(isOurs)
+		for _, name := range ours {
+			if name != backgroundTasks || byInstall {
+				before.UnsetEnv(name)
+			}
+		}
+	}
+	for _, name := range ours {
 		if value, ok := before.Env(name); ok {
 			if err := d.SetEnv(name, value); err != nil {
-				return nil, false, err
+				return nil, false, keep, err
 			}
 			continue
 		}
@@ -384,23 +552,53 @@ func withoutHook(file string, old []byte) (text []byte, gone bool, err error) {
 	}
 	text = d.Bytes()
 	switch {
-	case backup != nil && sameMeaning(text, backup):
-		return backup, false, nil
-	case backup == nil && d.Empty():
-		return nil, true, nil
+	case backup != nil && sameMeaning(d, before, ours) && wired:
+		return before.Bytes(), false, keep, nil
+	case backup != nil && sameMeaning(d, before, ours):
+		return backup, false, keep, nil
+	case made && d.Empty():
+		return nil, true, keep, nil
 	}
-	return text, false, nil
+	return text, false, keep, nil
 }
 
-// sameMeaning reports whether settings say the same. An env or hooks block that is empty says as much as none.
-func sameMeaning(a, b []byte) bool {
-	var x, y any
-	bom := []byte("\ufeff")
-	trim := func(t []byte) []byte { return []byte(strings.TrimPrefix(string(t), string(bom))) }
-	if len(strings.TrimSpace(string(trim(b)))) == 0 {
-		b = []byte("{}")
+// writtenVariables names the variables that uninstall takes out or gives back: ours, and the client's own one only where
+// install wrote it, which it does with the gates. origin says that it is known what was before.
+func writtenVariables(d *settings.Doc, origin bool) []string {
+	_, spec := d.Env("CAPGATE_SPEC")
+	_, list := d.Env("CAPGATE_ALLOWED_SUBAGENTS")
+	return slices.DeleteFunc(slices.Clone(managedEnv), func(name string) bool {
+		return name == backgroundTasks && (!origin || !spec && !list)
+	})
+}
+
+// sameMeaning reports whether settings say the same but for variables. An env or hooks block that is empty says as much
+// as none.
+func sameMeaning(a, b *settings.Doc, but []string) bool {
+	x, okA := meaning(a.Bytes(), but)
+	y, okB := meaning(b.Bytes(), but)
+	return okA && okB && reflect.DeepEqual(x, y)
+}
+
+func meaning(text []byte, but []string) (any, bool) {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
+	if len(text) == 0 {
+		text = []byte("{}")
 	}
-	return json.Unmarshal(trim(a), &x) == nil && json.Unmarshal(trim(b), &y) == nil && reflect.DeepEqual(withoutEmpty(x), withoutEmpty(y))
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // two large numbers are not the same because a float holds neither
+	var settings any
+	if decoder.Decode(&settings) != nil {
+		return nil, false
+	}
+	if root, ok := settings.(map[string]any); ok {
+		if env, ok := root["env"].(map[string]any); ok {
+			for _, name := range but {
+				delete(env, name)
+			}
+		}
+	}
+	return withoutEmpty(settings), true
 }
 
 // withoutEmpty takes out of settings what removing our parts takes out, too, where nothing is left in it.
@@ -456,6 +654,9 @@ func readSettings(file string) ([]byte, error) {
 
 // apply shows the change or makes it, and prints what was done.
 func (a *app) apply(done installed, old, text []byte) error {
+	if !done.DryRun {
+		a.sweepTemporaries(filepath.Dir(done.File))
+	}
 	changed := done.deleted || string(text) != string(old) || old == nil && text != nil
 	switch {
 	case done.DryRun:
@@ -464,8 +665,10 @@ func (a *app) apply(done installed, old, text []byte) error {
 		if err := os.Remove(done.File); err != nil {
 			return fmt.Errorf("remove %s: %w", done.File, err)
 		}
-		// The folders that were made for the file are empty now; of Oh My Pi's there are up to three.
-		for dir := filepath.Dir(done.File); os.Remove(dir) == nil && done.Client == "omp" && filepath.Base(dir) != ".omp"; {
+		a.changes = true
+		// A client's own directory may have been there before install, and stays. Oh My Pi's for extensions goes when it
+		// is empty, and so do those above it.
+		for dir := filepath.Dir(done.File); done.Client == "omp" && os.Remove(dir) == nil && filepath.Base(dir) != ".omp"; {
 			dir = filepath.Dir(dir)
 		}
 	case changed:
@@ -479,7 +682,7 @@ func (a *app) apply(done installed, old, text []byte) error {
 		}
 		a.changes = true
 	}
-	if done.Action == "removed" && !done.DryRun {
+	if done.Action == "removed" && !done.DryRun && !done.keep {
 		if err := os.Remove(done.File + backupSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the backup: %w", err)
 		}
@@ -493,6 +696,13 @@ func (a *app) apply(done installed, old, text []byte) error {
 		return nil
 	}
 	a.printf("%s: %s\n", done.File, done.Action)
+	for _, v := range done.Changed {
+		if v.To == "" {
+			a.printf("taken out: %s, which was %q\n", v.Name, v.From)
+			continue
+		}
+		a.printf("changed: %s from %q to %q\n", v.Name, v.From, v.To)
+	}
 	switch done.Action {
 	case "installed", "updated":
 		if done.Backup != "" {
@@ -503,6 +713,20 @@ func (a *app) apply(done installed, old, text []byte) error {
 		a.printf("the state directory with the ledger stays\n")
 	}
 	return nil
+}
+
+// sweepTemporaries removes the temporary files that an installation left when it was killed.
+func (a *app) sweepTemporaries(dir string) {
+	left, _ := os.ReadDir(dir)
+	for _, entry := range left {
+		path := filepath.Join(dir, entry.Name())
+		if ok, _ := filepath.Match(".capgate-*.tmp", entry.Name()); !ok {
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && a.Now().Sub(info.ModTime()) > time.Hour {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // replaceFile writes a file by way of a temporary one, with the mode of another where that exists, else 0600.

@@ -33,6 +33,11 @@ type Hook struct {
 	Args      []string `json:"args"`
 	Timeout   int      `json:"timeout,omitempty"`   // seconds
 	OnFailure string   `json:"onFailure,omitempty"` // "block" (Claude Code 2.1.295)
+
+	// What an entry that was found in a file has beyond these: it is never written.
+	Async bool     `json:"-"` // the client does not wait for it
+	If    bool     `json:"-"` // it runs under a condition
+	Odd   []string `json:"-"` // members of another name, or of a type that does not fit
 }
 
 const byteOrderMark = "\ufeff"
@@ -288,22 +293,51 @@ func (d *Doc) Matched(event string, ours func(Hook) bool) bool {
 	return found
 }
 
-// forAllTools reports whether a group's matcher is missing, empty or a star.
+// forAllTools reports whether a group's matcher is missing, empty, a star or matches everything.
 func forAllTools(group *hujson.Object) bool {
-	if len(group.Members) == 0 {
+	if len(group.Members) == 0 || member(group, "matcher") == nil {
 		return true
 	}
 	matcher, ok := member(group, "matcher").(hujson.Literal)
-	return member(group, "matcher") == nil || ok && matcher.Kind() == '"' && (matcher.String() == "" || matcher.String() == "*")
+	return ok && matcher.Kind() == '"' && slices.Contains([]string{"", "*", ".*"}, matcher.String())
 }
 
+// entry reads a hook entry member by member: one that does not fit is noted, and hides nothing.
 func entry(v hujson.Value) (h Hook, ok bool) {
-	if _, ok := v.Value.(*hujson.Object); !ok {
+	o, ok := v.Value.(*hujson.Object)
+	if !ok {
 		return h, false
 	}
-	return h, json.Unmarshal(v.Pack(), &h) == nil && h.Command != ""
+	for _, m := range o.Members {
+		var into any
+		switch name(m) {
+		case "type":
+			into = &h.Type
+		case "command":
+			into = &h.Command
+		case "args":
+			h.Args, into = nil, &h.Args
+		case "timeout":
+			into = &h.Timeout
+		case "onFailure":
+			into = &h.OnFailure
+		case "async", "asyncRewake":
+			on, ok := m.Value.Value.(hujson.Literal)
+			h.Async = h.Async || !ok || on.Bool()
+			h.Odd = append(h.Odd, name(m))
+			continue
+		case "if":
+			h.If = true
+		}
+		if into == nil || json.Unmarshal(m.Value.Pack(), into) != nil {
+			h.Odd = append(h.Odd, name(m))
+		}
+	}
+	return h, h.Command != ""
 }
 
-func equal(a, b Hook) bool {
-	return a.Type == b.Type && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Timeout == b.Timeout && a.OnFailure == b.OnFailure
+// equal reports whether an entry is what would be written. Without args, the client runs the command in a shell.
+func equal(have, want Hook) bool {
+	return have.Type == want.Type && have.Command == want.Command && slices.Equal(have.Args, want.Args) &&
+		(have.Args == nil) == (want.Args == nil) && have.Timeout == want.Timeout && have.OnFailure == want.OnFailure && len(have.Odd) == 0
 }

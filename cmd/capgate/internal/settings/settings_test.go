@@ -227,3 +227,26 @@ func FuzzSettings(f *testing.F) {
 		}
 	})
 }
+
+func TestAnEntryWithOtherMembersIsFoundAndRewritten(t *testing.T) {
+	for text, want := range map[string]Hook{
+		`"async": true`:             {Async: true, Odd: []string{"async"}, Timeout: 10},
+		`"async": false`:            {Odd: []string{"async"}, Timeout: 10},
+		`"if": "Bash(git *)"`:       {If: true, Odd: []string{"if"}, Timeout: 10},
+		`"timeout": "10"`:           {Odd: []string{"timeout"}},
+		`"shell": {"x": [1, null]}`: {Odd: []string{"shell"}, Timeout: 10},
+	} {
+		file := `{"hooks":{"PreToolUse":[{"matcher":".*","hooks":[{"type":"command","command":"/usr/local/bin/capgate-hook","args":[],"timeout":10,"onFailure":"block",` + text + `}]}]}}`
+		if strings.Contains(text, "timeout") {
+			file = strings.Replace(file, `"timeout":10,`, "", 1)
+		}
+		d, err := Parse([]byte(file))
+		require.NoError(t, err)
+		want.Type, want.Command, want.Args, want.OnFailure = hook.Type, hook.Command, hook.Args, hook.OnFailure
+		require.Equal(t, []Hook{want}, d.Hooks("PreToolUse", ours), text)
+		require.False(t, d.Matched("PreToolUse", ours))
+		require.NoError(t, d.SetHook("PreToolUse", hook, ours))
+		require.Equal(t, []Hook{hook}, d.Hooks("PreToolUse", ours), text)
+		require.Contains(t, string(d.Bytes()), `".*"`, "it is updated where it stands")
+	}
+}
