@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -144,8 +145,7 @@ func TestLiveClaudeAnotherSessionIsNotInScopeAndAGrantLetsTheArmedOneGoOn(t *tes
 	ctx, s := startLive(t, live.Programs{
 		"main": {
 			search,
-			// As the operator would: an agent's shell may, too, because the ledger shows who granted what.
-			live.Call("Bash", live.M{"command": "capgate run grant " + liveRun + " --turns 1 --reason 'one more source'"}),
+			live.Call("Bash", live.M{"command": "cat granted"}), // waits for the operator
 			search, spend, search,
 			live.Say("done"),
 		},
@@ -160,7 +160,25 @@ func TestLiveClaudeAnotherSessionIsNotInScopeAndAGrantLetsTheArmedOneGoOn(t *tes
 	require.Empty(t, x.decisions())
 	require.Contains(t, x.capgate("scope", "list"), session, "the end of another session disarms nobody")
 
+	fifo := filepath.Join(s.Work, "granted")
+	out, err := x.command(nil, "mkfifo", fifo).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	grant := x.command(nil, filepath.Join(x.bin, "capgate"), "run", "grant", liveRun, "--turns", "1", "--reason", "one more source")
+	granted := make(chan error, 1)
+	go func() {
+		f, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the shell reads it, after the first search
+		if err == nil {
+			err = errors.Join(grant.Run(), f.Close())
+		}
+		granted <- err
+	}()
 	x.claude(session)
+	select {
+	case err := <-granted:
+		require.NoError(t, err)
+	case <-ctx.Done():
+		require.Fail(t, "the shell did not ask for the grant")
+	}
 	searches := s.Model.ResultsOf("main", "WebSearch")
 	require.Len(t, searches, 3)
 	require.Contains(t, searches[0].Text, spent)

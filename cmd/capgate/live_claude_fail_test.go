@@ -64,7 +64,9 @@ func TestLiveClaudeAHookThatFailsBlocks(t *testing.T) {
 			for _, tool := range []string{"Bash", "WebSearch"} {
 				result := oneResult(t, s.Model, "main", tool)
 				require.Equal(t, c.onFailure, result.IsError, result.Text)
-				t.Logf("%s: %s", tool, result.Text)
+				if c.onFailure { // the client's own words
+					require.Contains(t, result.Text, `blocking because onFailure is "block"`)
+				}
 			}
 			if c.onFailure {
 				require.NoFileExists(t, filepath.Join(s.Work, "ran"))

@@ -142,14 +142,20 @@ func (x *setup) path() string {
 	return "PATH=" + x.bin + string(filepath.ListSeparator) + os.Getenv("PATH")
 }
 
-// run executes a command as a person in a terminal of the sandbox would.
+// command is one of a person's in a terminal of the sandbox.
+func (x *setup) command(env []string, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(x.ctx, name, args...)
+	c.Dir, c.WaitDelay = x.Work, 5*time.Second
+	c.Env = append([]string{"HOME=" + x.Home, "LANG=C.UTF-8", "TMPDIR=" + x.t.TempDir(), x.path()}, env...)
+	return c
+}
+
+// run executes a command to its end.
 func (x *setup) run(env []string, name string, args ...string) (stdout, stderr string, exit int) {
 	x.t.Helper()
-	c := exec.CommandContext(x.ctx, name, args...)
-	c.Dir = x.Work
-	c.Env = append([]string{"HOME=" + x.Home, "LANG=C.UTF-8", "TMPDIR=" + x.t.TempDir(), x.path()}, env...)
+	c := x.command(env, name, args...)
 	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr, c.WaitDelay = &out, &errs, 5*time.Second
+	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	if c.ProcessState == nil || x.ctx.Err() != nil {
 		require.NoError(x.t, err)

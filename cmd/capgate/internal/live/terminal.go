@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +37,8 @@ func (s *Sandbox) terminal(ctx context.Context, client string, env, command []st
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Terminal{ctx: ctx, dir: dir, cancel: cancel}
 	// env -i, because a tmux server adds variables of its own; remain-on-exit keeps the last screen of a client that fails.
+	// Claude Code leaves a socket in its runtime directory, or in /tmp where the path is too long for one.
+	env = append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
 	args := append([]string{"-f", "/dev/null", "new-session", "-d", "-x", "140", "-y", "50", "-c", s.Work, "env", "-i"}, env...)
 	args = append(append(args, command...), ";", "set-option", "-g", "remain-on-exit", "on")
 	if _, err := t.tmux(args...); err != nil {
