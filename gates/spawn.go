@@ -68,6 +68,15 @@ func Spawns(c Call) []Spawn {
 	return nil
 }
 
+// SpawnTypes returns the type of each agent that the call wants to start, "" for one without.
+func SpawnTypes(c Call) []string {
+	var types []string
+	for _, s := range Spawns(c) {
+		types = append(types, s.Type)
+	}
+	return types
+}
+
 // ompSpawns reads a batch {context, tasks:[{name, agent, task}]} and the flat form {name, agent, task}. An input that
 // is both counts as both.
 func ompSpawns(in object) []Spawn {

@@ -42,12 +42,8 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 		}
 	case capgate.StageAdmission:
 		state, _ := f.Config.StateDir()
-		var types []string
-		for _, s := range gates.Spawns(f.Call) {
-			types = append(types, s.Type)
-		}
 		// What cannot be looked up is not admitted: the call is asked about or denied, as without admissions.
-		if ids, ok, err := admission.Take(ctx, state, f.Call.Session, f.Call.UseID, types, f.Now); err == nil && ok {
+		if ids, ok, err := admission.Take(ctx, state, f.Call.Session, f.Call.UseID, gates.SpawnTypes(f.Call), f.Now); err == nil && ok {
 			f.AdmittedBy = strings.Join(ids, ",")
 		}
 	}

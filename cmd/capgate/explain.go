@@ -238,12 +238,8 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 		switch {
 		case !done && need == capgate.StageAdmission:
 			f.Known = need // taking it would use it up
-			var types []string
-			for _, spawn := range gates.Spawns(f.Call) {
-				types = append(types, spawn.Type)
-			}
 			state, _ := f.Config.StateDir()
-			if ids, ok := admission.Would(state, f.Call.Session, f.Call.UseID, types, f.Now); ok {
+			if ids, ok := admission.Would(state, f.Call.Session, f.Call.UseID, gates.SpawnTypes(f.Call), f.Now); ok {
 				f.AdmittedBy = strings.Join(ids, ",")
 			}
 			continue
