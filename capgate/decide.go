@@ -10,22 +10,62 @@ import (
 // MaxReason bounds a reason, its id included, in bytes. The clients hand reasons to a model, which pays for them.
 const MaxReason = 2000
 
-// Decide judges the cap: the first row that holds. It must be given the facts of the stage that the row needs; when
-// they are not known yet, it returns done false and the stage to read next.
-func (rows Rows) Decide(f Facts) (row Row, need Stage, done bool) {
+// Next says which stage has to be read before the call can be judged, and whether one has to. It is the one place that
+// knows: whoever gathers facts asks it again after each stage, and calls [Decide] when it wants no more.
+//
+// Cheap stages come first, and none is read that the verdict does not need. What reading spends comes last, and only
+// where nothing else stands against the call.
+func (f Facts) Next() (stage Stage, more bool) {
+	row, settled := Table.Decide(f)
+	switch {
+	case f.gatesNeedMore(), !settled:
+		return f.Known + 1, true
+	case f.Known < StageAdmission && f.admissionCounts(row):
+		return StageAdmission, true
+	}
+	return f.Known, false
+}
+
+// gatesNeedMore reports whether a gate that is on has not got its facts: they need the call, and then what is declared for
+// it, whatever the cap needs.
+func (f Facts) gatesNeedMore() bool {
+	if !f.Config.GatesActive() && !f.Config.GuardActive() {
+		return false
+	}
+	unjudgeable := f.Known == StagePayload && f.PayloadErr != nil
+	return f.Known < StageSpec && !unjudgeable
+}
+
+// admissionCounts reports whether an admission is all that the call wants for: only then may one be used up.
+func (f Facts) admissionCounts(row Row) bool {
+	if _, ok := f.Config.StateDir(); !ok || !f.Config.GatesActive() || f.AdmissionMode() == gates.AdmissionOff {
+		return false
+	}
+	switch f.decision(row).Verdict.Code {
+	case gates.CodeAdmissionAsk, gates.CodeAdmissionDenied, gates.CodeAdmissionNoUI:
+		return true
+	}
+	return false
+}
+
+// Decide returns the first row that holds. settled is false where a stage that a row needs has not been read.
+func (rows Rows) Decide(f Facts) (row Row, settled bool) {
 	for _, row := range rows {
 		if row.Needs > f.Known && !f.settledWithout(row.Needs) {
-			return Row{}, f.Known + 1, false
+			return undecided, false
 		}
 		if row.holds(&f) {
-			return row, f.Known, true
+			return row, true
 		}
 	}
-	// Only a table without its last row gets here; a budget control that cannot tell must not grant.
-	return Row{Code: CodeLedgerUnreadable, Outcome: gates.Deny, reason: func(*Facts) string {
-		return cannotCount("no rule of the decision table holds", "This is a fault of capgate")
-	}}, f.Known, true
+	return undecided, true
 }
+
+// undecided is the answer of a table without one: only a fault of ours gets here, and a budget control that cannot tell
+// must not grant.
+var undecided = Row{Code: CodeLedgerUnreadable, Outcome: gates.Deny, reason: func(*Facts) string {
+	return cannotCount("no rule of the decision table holds", "This is a fault of capgate")
+}}
 
 // settledWithout reports that the stage need not be read: without a state directory there is no marker to read, and
 // that alone decides.

@@ -46,10 +46,11 @@ type Facts struct {
 	Call       gates.Call
 	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
 
-	// StageSpec: read only where the call needs it; Call.Writes is filled in here, too
+	// StageSpec: read only where the call needs it
 	Spec      gates.Spec
-	SpecErr   error // why the spec cannot be used
-	Protected gates.Protected
+	SpecErr   error             // why the spec cannot be used
+	Writes    []gates.FileWrite // the files that a write tool is about to write; none for other tools
+	Protected gates.Protected   // and the ones that it must not
 
 	// StageMarker
 	Marker    scope.Marker

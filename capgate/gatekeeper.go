@@ -27,36 +27,25 @@ type Judged struct {
 	Verdict gates.Verdict
 }
 
-// Decide judges a call by the cap and by every gate. Until it is done it returns the stage whose facts it needs next.
-func Decide(f Facts) (d Decision, need Stage, done bool) {
-	row, need, done := Table.Decide(f)
-	if f.Config.GatesActive() || f.Config.GuardActive() {
-		// The gates need the call, and then what is declared for it, whatever the cap needs.
-		if f.Known < StageSpec && !(f.Known == StagePayload && f.PayloadErr != nil) {
-			return Decision{}, f.Known + 1, false
-		}
+// Decide judges a call by the cap and by every gate, on facts of which [Facts.Next] wants no more.
+func Decide(f Facts) Decision {
+	row, _ := Table.Decide(f)
+	d := f.decision(row)
+	if f.AdmittedBy != "" && d.Verdict.Outcome == gates.Pass {
+		d.Verdict = gates.Verdict{Code: CodeAdmitted, Reason: "admitted beforehand by " + f.AdmittedBy} // a pass that is logged
 	}
-	if !done {
-		return Decision{}, need, false
-	}
-	d.Row = row
-	d.Gates = f.judged(row)
+	return d
+}
+
+// decision joins the verdicts of the cap, whose row is known, and of every gate.
+func (f *Facts) decision(row Row) Decision {
+	d := Decision{Row: row, Gates: f.judged(row)}
 	verdicts := make([]gates.Verdict, len(d.Gates))
 	for i, j := range d.Gates {
 		verdicts[i] = j.Verdict
 	}
 	d.Verdict = Combine(verdicts...)
-	switch d.Verdict.Code {
-	case gates.CodeAdmissionAsk, gates.CodeAdmissionDenied, gates.CodeAdmissionNoUI:
-		// An admission is used up only where it is all that the call wants for.
-		if _, ok := f.Config.StateDir(); ok && f.Known < StageAdmission {
-			return Decision{}, StageAdmission, false
-		}
-	}
-	if f.AdmittedBy != "" && d.Verdict.Outcome == gates.Pass {
-		d.Verdict = gates.Verdict{Code: CodeAdmitted, Reason: "admitted beforehand by " + f.AdmittedBy} // a pass that is logged
-	}
-	return d, f.Known, true
+	return d
 }
 
 // judged asks the cap, whose row is known, and every gate that is on, in the order in which reasons are shown.
@@ -137,7 +126,7 @@ func (f *Facts) guard() gates.Verdict {
 		return gates.Verdict{Outcome: gates.Deny, Code: gates.CodeGuardState, Reason: fmt.Sprintf(
 			"capgate: it could not be told in time which file this writes (%v). Do not retry with the same path: write elsewhere.", f.SpecErr)}
 	}
-	return gates.Guard(f.Protected)(f.Call)
+	return gates.Guard(f.Protected, f.Writes)(f.Call)
 }
 
 // specUnreadable denies what would need the spec's word: every spawn, and the shell. That of a subagent, too: whether its

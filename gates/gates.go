@@ -54,17 +54,6 @@ type Call struct {
 
 	// NoBackground says that the client starts every agent in the foreground, whatever the call asks for.
 	NoBackground bool
-	// Writes are the files that a write tool is about to write; none for other tools.
-	Writes []FileWrite
-}
-
-// FileWrite is one file that a call is about to write.
-type FileWrite struct {
-	Path string // absolute, with symlinks resolved
-	Tree bool   // any file at or below Path may be written: the call names a directory or a glob
-	// HoldsHook says that it is a client's settings file that holds our hook, or that would say something of it or
-	// switch hooks off.
-	HoldsHook bool
 }
 
 // Verdict is a gate's answer to one call. The zero value passes.
@@ -74,3 +63,21 @@ type Verdict struct {
 	Reason  string          // for Deny and Ask: one to three sentences for the model or the human
 	Input   json.RawMessage // for Rewrite, or with Ask: the whole new input; nil = unchanged
 }
+
+// Gate judges one call. It is a pure function: the same call gets the same verdict.
+type Gate func(Call) Verdict
+
+// Codes of the gates' verdicts, stable like the cap's.
+const (
+	CodeType               = "type"                // a type that is not in the list was to be spawned
+	CodeCaller             = "caller"              // a subagent of a type that is not in the list made a call
+	CodeBash               = "bash"                // the main thread reached for a shell
+	CodeForeground         = "foreground"          // a spawn was moved to the foreground
+	CodeForegroundRequired = "foreground-required" // a spawn that would go to the background all the same
+	CodeAdmissionAsk       = "admission-ask"       // a human decides
+	CodeAdmissionDenied    = "admission-denied"    // spawning is switched off
+	CodeAdmissionNoUI      = "admission-no-ui"     // a human should decide and none is there
+	CodeGuardState         = "guard-state"         // a write into the state directory
+	CodeGuardSpec          = "guard-spec"          // a write to the spec
+	CodeGuardSettings      = "guard-settings"      // a write to settings that hold the hook
+)

@@ -1,110 +1,71 @@
 package gates
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestWritePathsTakeOffWhatOhMyPiTakesOff(t *testing.T) {
+func TestGuard(t *testing.T) {
+	protected := Protected{StateDir: "/state", Ledger: "/elsewhere/ledger.db", Spec: "/etc/spec.json"}
 	for _, c := range []struct {
-		tool, input string
-		want        []string
+		name, tool string
+		writes     []FileWrite
+		code       string
 	}{
-		{"write", `{"path":"@a"}`, []string{"@a", "a"}},
-		{"write", `{"path":":~/a"}`, []string{":~/a", "~/a"}},
-		{"write", `{"path":"file:///a%20b%zz%2"}`, []string{"file:///a%20b%zz%2", "/a b%zz%2"}},
-		{"write", `{"path":"@File://localhost/a"}`, []string{"@File://localhost/a", "/a"}},
-		{"write", `{"path":"[a#b#C3]"}`, []string{"a#b"}},
-		{"write", `{"path":"[id].ts"}`, []string{"[id].ts"}},
-		{"write", `{"path":"[#]"}`, []string{"[#]"}},
-		{"write", `{"path":" \"a b\" "}`, []string{"a b"}},
-		{"write", `{"path":"~a"}`, []string{"~a", "~/a"}},
-		{"write", `{"path":"a\u202fb"}`, []string{"a\u202fb", "a b"}},
-		{"write", `{"path":"@"}`, []string{"@"}},
-		{"write", `{"path":"a","rename":"b","input":"MV c","edits":[{"rename":"d"}]}`, []string{"a"}},
-		{"edit", `{"path":"a","edits":[{"rename":"b"},7,{"path":"c"}],"rename":"d"}`, []string{"a", "d", "b", "c"}},
-		{"edit", `{"edits":{"path":"a"}}`, nil},
-		{"edit", `{"input":"*** Begin Patch\n*** Update File: a b\n*** Move to:c\r\n*** Add File: d\n+*** Add File: e\n*** Delete File: f\n*** Delete File:\n"}`,
-			[]string{"a b", "c", "d", "f"}},
-		{"edit", `{"input":"[a#1F]\nSWAP 1.=1:\n+[no#1F]\n[b c#2A]\nMV \"d e\"\nMVx y\n[x]"}`, []string{"a", "b c", "d e"}},
-		{"ast_edit", `{"paths":["[\"a\",\"b\"]"]}`, []string{`["a","b"]`, "a", "b", `["a"`, `b"]`}},
-		{"ast_edit", `{"paths":["a; b"]}`, []string{"a; b", "a", "b"}},
-		{"ast_edit", `{}`, []string{"."}},
-		{"Write", `{"file_path":"@a"}`, []string{"@a"}},
+		{"into the state directory", "Write", []FileWrite{{Path: "/state/ledger.db"}}, CodeGuardState},
+		{"deep in it", "Edit", []FileWrite{{Path: "/state/trekresearch-loop-scope/s.json"}}, CodeGuardState},
+		{"the directory itself", "MultiEdit", []FileWrite{{Path: "/state"}}, CodeGuardState},
+		{"a notebook there", "NotebookEdit", []FileWrite{{Path: "/state/x.ipynb"}}, CodeGuardState},
+		{"the ledger elsewhere", "Write", []FileWrite{{Path: "/elsewhere/ledger.db"}}, CodeGuardState},
+		{"beside it", "Write", []FileWrite{{Path: "/state-2/x"}}, ""},
+		{"above it", "Write", []FileWrite{{Path: "/x"}}, ""},
+		{"a name that begins with dots", "Write", []FileWrite{{Path: "/state/..x"}}, CodeGuardState},
+		{"the spec", "Write", []FileWrite{{Path: "/etc/spec.json"}}, CodeGuardSpec},
+		{"beside the spec", "Write", []FileWrite{{Path: "/etc/spec.json.bak"}}, ""},
+		{"settings with the hook", "Edit", []FileWrite{{Path: "/p/.claude/settings.json", HoldsHook: true}}, CodeGuardSettings},
+		{"settings without", "Edit", []FileWrite{{Path: "/p/.claude/settings.json"}}, ""},
+		{"reading", "Read", []FileWrite{{Path: "/state/ledger.db"}}, ""},
+		{"a write without a path", "Write", nil, ""},
 	} {
-		got := WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)})
-		if c.tool == "ast_edit" {
-			require.Subset(t, got, c.want[:min(3, len(c.want))], "%v", c)
-			continue
-		}
-		require.Equal(t, c.want, got, "%v", c)
+		t.Run(c.name, func(t *testing.T) {
+			v := Guard(protected, c.writes)(Call{Tool: c.tool})
+			require.Equal(t, c.code, v.Code)
+			want := Deny
+			switch c.code {
+			case "":
+				want = Pass
+			case CodeGuardSettings:
+				want = Ask
+			}
+			require.Equal(t, want, v.Outcome)
+		})
 	}
+	require.Equal(t, Verdict{}, Guard(Protected{}, []FileWrite{{Path: "/x"}})(Call{Tool: "Write"}), "nothing to protect")
 }
 
-// What is nested deeper than encoding/json reads may name any path.
-func TestWritePathsOfADeepInput(t *testing.T) {
-	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
-	for _, input := range []string{`{"path":"a","edits":[{"rename":"/state/x","z":` + deep + `}]}`, `{"path":"a","paths":` + deep + `}`} {
-		require.Equal(t, []string{"a", "/*"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(input)}))
-	}
-	require.Equal(t, []string{"a"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(`{"path":"a","z":` + deep + `}`)}))
-}
-
-func TestWriteRoot(t *testing.T) {
-	for _, c := range []struct {
-		tool, path, root string
-		tree             bool
-	}{
-		{"Write", "/a/*", "/a/*", false},
-		{"write", "/a/b", "/a/b", false},
-		{"write", "/a/[b]/c", "/a/", true},
-		{"edit", "/a/b?", "/a/", true},
-		{"ast_edit", "a/b", "a/b", true},
-		{"ast_edit", "*.go", ".", true},
-		{"ast_edit", "/*", "/", true},
-		{"ast_edit", "/a/b/*/../../c", "/", true},
-		{"ast_edit", "{a,/b}", "/", true},
-		{"ast_edit", "/a/{b,c}", "/a/", true},
-	} {
-		root, tree := WriteRoot(c.tool, c.path)
-		require.Equal(t, c.root, root, "%v", c)
-		require.Equal(t, c.tree, tree, "%v", c)
-	}
+func TestGuardLooksAtEveryPathOfACall(t *testing.T) {
+	v := Guard(Protected{StateDir: "/state"}, []FileWrite{{Path: "/a"}, {Path: "/b", HoldsHook: true}, {Path: "/state/x"}})(Call{Tool: "edit"})
+	require.Equal(t, CodeGuardState, v.Code)
 }
 
 func TestGuardOfTrees(t *testing.T) {
-	guard := Guard(Protected{StateDir: "/s/state", Ledger: "/l/ledger.db", Spec: "/e/spec.json", Programs: []string{"/b/capgate-hook", "/b/capgate"}})
+	protected := Protected{StateDir: "/s/state", Ledger: "/l/ledger.db", Spec: "/e/spec.json", Programs: []string{"/b/capgate-hook", "/b/capgate"}}
 	for path, want := range map[string]string{
 		"/s": CodeGuardState, "/s/state/x": CodeGuardState, "/l": CodeGuardState, "/b": CodeGuardState, "/b/capgate": CodeGuardState,
 		"/e": CodeGuardSpec, "/e/spec.json": CodeGuardSpec, "/": CodeGuardState, "/e/other": "", "/x": "", "/s/state-2": "",
 	} {
-		require.Equal(t, want, guard(Call{Tool: "ast_edit", Writes: []FileWrite{{Path: path, Tree: true}}}).Code, path)
+		require.Equal(t, want, Guard(protected, []FileWrite{{Path: path, Tree: true}})(Call{Tool: "ast_edit"}).Code, path)
 	}
 }
 
 func TestGuardSaysWhichProgram(t *testing.T) {
-	guard := Guard(Protected{StateDir: "/state", Programs: []string{"/b/capgate-hook", "/b/capgate"}})
+	protected := Protected{StateDir: "/state", Programs: []string{"/b/capgate-hook", "/b/capgate"}}
 	for _, path := range []string{"/b/capgate", "/b/capgate-hook"} {
-		v := guard(Call{Tool: "Write", Writes: []FileWrite{{Path: path}}})
+		v := Guard(protected, []FileWrite{{Path: path}})(Call{Tool: "Write"})
 		require.Equal(t, Deny, v.Outcome)
 		require.Equal(t, CodeGuardState, v.Code)
 		require.Contains(t, v.Reason, "The program that bounds this session ")
 	}
-	require.Equal(t, Verdict{}, guard(Call{Tool: "Write", Writes: []FileWrite{{Path: "/b"}, {Path: "/b/capgate-x"}}}))
-}
-
-func TestWriteTexts(t *testing.T) {
-	for tool, input := range map[string]string{
-		"Write":     `{"content":"\u0041"}`,
-		"Edit":      `{"old_string":"B","new_string":"A"}`,
-		"MultiEdit": `{"edits":[{"old_string":"B","new_string":"A"}]}`,
-		"write":     `{"path":"B","content":"A"}`,
-		"edit":      `{"edits":[{"old_text":"B","new_text":"A"}]}`,
-	} {
-		require.Equal(t, []string{"A"}, WriteTexts(Call{Tool: tool, Input: json.RawMessage(input)}), tool)
-	}
-	require.Empty(t, WriteTexts(Call{Tool: "Read", Input: json.RawMessage(`{"content":"A"}`)}))
+	require.Equal(t, Verdict{}, Guard(protected, []FileWrite{{Path: "/b"}, {Path: "/b/capgate-x"}})(Call{Tool: "Write"}))
 }

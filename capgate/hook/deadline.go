@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/client"
 )
 
 // grace is what is kept of the deadline for saying the answer: a fortieth of it, at most 25 ms. Waits for locks end
@@ -58,7 +59,7 @@ func (r *run) overdue() {
 }
 
 // firstWords decodes what has come of a payload that is not whole.
-func (r *run) firstWords() Call {
+func (r *run) firstWords() client.Call {
 	call, _ := r.Client.Decode(r.payload[:min(len(r.payload), firstRead)], r.Lookup)
 	return call
 }

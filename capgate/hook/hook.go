@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/capgate/claude"
+	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
@@ -25,7 +25,7 @@ import (
 // Process is the outside world of one hook run.
 type Process struct {
 	Start  time.Time // of the process
-	Client Client
+	Client client.Client
 	Lookup capgate.Lookup
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -39,7 +39,7 @@ func (p Process) Run() {
 	r := &run{Process: p}
 	r.facts.Config = capgate.LoadConfig(p.Lookup)
 	r.facts.Now = p.Start
-	if _, _, settled := capgate.Decide(r.facts); settled {
+	if _, more := r.facts.Next(); !more {
 		r.Exit(r.say(decision{})) // all is off, before anything is read
 		return
 	}
@@ -60,7 +60,7 @@ type run struct {
 	mu      sync.Mutex
 	facts   capgate.Facts
 	payload []byte
-	call    Call
+	call    client.Call
 	decided *decision // what the answer will be, once it is known
 	claimed bool      // somebody is answering
 }
@@ -81,7 +81,7 @@ func (r *run) judge() decision {
 		return r.lateDecision(facts)
 	}
 	facts.Known = capgate.StagePayload
-	var call Call
+	var call client.Call
 	if facts.PayloadErr = err; err == nil {
 		call, facts.PayloadErr = r.Client.Decode(payload, r.Lookup)
 	}
@@ -94,16 +94,16 @@ func (r *run) judge() decision {
 	ctx, cancel := context.WithDeadline(context.Background(), r.Start.Add(facts.Deadline()-2*grace(facts)))
 	defer cancel()
 	for {
-		d, need, done := capgate.Decide(facts)
-		if done {
-			return r.decide(d, facts)
+		stage, more := facts.Next()
+		if !more {
+			return r.decide(capgate.Decide(facts), facts)
 		}
-		facts = Gather(ctx, facts, need)
+		facts = Gather(ctx, facts, stage)
 		r.publish(facts, call)
 	}
 }
 
-func (r *run) publish(f capgate.Facts, c Call) {
+func (r *run) publish(f capgate.Facts, c client.Call) {
 	r.mu.Lock()
 	r.facts, r.call = f, c
 	r.mu.Unlock()
@@ -142,8 +142,7 @@ func (r *run) beat(row capgate.Row, f capgate.Facts) {
 // lateDecision judges a call of which the next stage was not read in time.
 func (r *run) lateDecision(f capgate.Facts) decision {
 	f = f.Overdue()
-	judged, _, _ := capgate.Decide(f)
-	return identified(decision{verdict: judged.Verdict, facts: f})
+	return identified(decision{verdict: capgate.Decide(f).Verdict, facts: f})
 }
 
 // identified gives every decision that is not a plain pass the id under which it is logged and explained.
@@ -199,7 +198,7 @@ func (r *run) say(d decision) int {
 	a := r.Client.Encode(d.verdict)
 	if len(a.Stdout) > 0 {
 		if n, err := r.Stdout.Write(a.Stdout); err != nil || n < len(a.Stdout) {
-			a = Answer{Stderr: []byte("capgate: the answer could not be given to the client, so the call is blocked. Do not retry.\n"), Exit: claude.ExitBlock}
+			a = client.Answer{Stderr: []byte("capgate: the answer could not be given to the client, so the call is blocked. Do not retry.\n"), Exit: client.ExitBlock}
 		}
 	}
 	if len(a.Stderr) > 0 {
@@ -212,7 +211,7 @@ func (r *run) say(d decision) int {
 func (r *run) unsaid(d decision) int {
 	a := r.Client.Encode(d.verdict)
 	if len(a.Stdout) > 0 {
-		return claude.ExitBlock
+		return client.ExitBlock
 	}
 	return a.Exit
 }
@@ -223,7 +222,7 @@ func (r *run) log(d decision) {
 	if d.id == "" || !ok {
 		return
 	}
-	_ = decisionlog.Append(state, d.record(r.Client.Name))
+	_ = decisionlog.Append(state, d.record(r.Client.Name()))
 }
 
 func (d decision) record(client string) decisionlog.Record {

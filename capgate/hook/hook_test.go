@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/scope"
 )
 
 // outcome is what a client sees of a hook process.
@@ -23,7 +26,7 @@ type outcome struct {
 func runProcess(env map[string]string, p Process) outcome {
 	var out, err bytes.Buffer
 	exit := make(chan int, 8)
-	p.Start, p.Client = time.Now(), Claude
+	p.Start, p.Client = time.Now(), claude.Client{}
 	p.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	p.Stdout, p.Stderr = &out, &err
 	p.Exit = func(status int) {
@@ -72,4 +75,26 @@ func TestEndlessStdinDeniesAtTheDeadline(t *testing.T) {
 	require.Equal(t, 2, got.exit)
 	require.Contains(t, got.stderr, "not done before the deadline of 200ms")
 	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// The log says "removed" of the marker that was removed, and of no other.
+func TestAMarkerThatWasNotRemovedIsNotLoggedAsRemoved(t *testing.T) {
+	state := t.TempDir()
+	old := time.Now().Add(-24 * time.Hour)
+	for _, rewritten := range []bool{false, true} {
+		require.NoError(t, scope.Write(state, scope.Marker{Session: "s-1", Run: "r", StartedAt: old}))
+		f := capgate.Facts{Config: capgate.Config{Enabled: "1", DataDir: state}, Now: time.Now(), Known: capgate.StageSpec,
+			Call: gates.Call{Session: "s-1", Tool: "WebSearch"}}
+		f = Gather(t.Context(), f, capgate.StageMarker)
+		require.NoError(t, f.MarkerErr)
+		if rewritten { // between the look and the removal
+			require.NoError(t, scope.Write(state, scope.Marker{Session: "s-1", Run: "r", StartedAt: time.Now()}))
+		}
+		_, more := f.Next()
+		require.False(t, more)
+		d := (&run{Process: Process{Client: claude.Client{}}}).decide(capgate.Decide(f), f)
+		require.Equal(t, rewritten, d.id == "", "logged as %q", d.verdict.Reason)
+		_, err := scope.Read(state, "s-1")
+		require.Equal(t, rewritten, err == nil)
+	}
 }

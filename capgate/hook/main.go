@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/capgate/capgate/capgate/claude"
+	"github.com/capgate/capgate/capgate/client"
 )
 
 // Main is the whole of capgate-hook and of `capgate hook`. start is when the process started, args are the arguments
@@ -16,7 +16,7 @@ func Main(start time.Time, args []string) {
 	if err != nil {
 		// A hook that is wired wrongly must not let calls through.
 		_, _ = fmt.Fprintf(stderr, "capgate: %v\n", err)
-		os.Exit(claude.ExitBlock)
+		os.Exit(client.ExitBlock)
 	}
 	Process{
 		Start:  start,

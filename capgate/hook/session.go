@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -14,7 +16,7 @@ import (
 // At SessionStart the loop's shell is told the state directory, because the client gives it neither a plugin's data
 // directory nor, always, the environment of the hooks. At SessionEnd, which may not run, the session is disarmed; /clear
 // ends a session, too, and starts another under a new id.
-func (r *run) sessionEvent(call Call, f capgate.Facts) {
+func (r *run) sessionEvent(call client.Call, f capgate.Facts) {
 	state, ok := f.Config.StateDir()
 	if !ok {
 		return
@@ -36,7 +38,7 @@ func (r *run) sessionEvent(call Call, f capgate.Facts) {
 // exportTo appends an export to the file that the client sources before each command of its shell, once.
 func exportTo(path, name, value string) error {
 	line := []byte("export " + name + "=" + shellQuote(value) + "\n")
-	if have, err := readRegular(path, maxSettings); err == nil && bytes.Contains(have, line) {
+	if have, err := readRegular(path, gates.MaxSettings); err == nil && bytes.Contains(have, line) {
 		return nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openNonblock, 0o600)

@@ -15,15 +15,16 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/admission"
+	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/capgate/client/omp"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
-	"github.com/capgate/capgate/capgate/omp"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
 
 func newExplainCmd(a *app) *cobra.Command {
-	var client string
+	var name string
 	cmd := &cobra.Command{
 		Use:     "explain [ID]",
 		GroupID: groupOperator,
@@ -48,10 +49,10 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 			if len(args) == 1 {
 				return a.explainID(cmd, args[0])
 			}
-			return a.explainPayload(cmd, client)
+			return a.explainPayload(cmd, name)
 		}),
 	}
-	cmd.Flags().StringVar(&client, "client", hook.Claude.Name, "whose payload is on standard input: claude or omp")
+	cmd.Flags().StringVar(&name, "client", client.Claude, "whose payload is on standard input: claude or omp")
 	return cmd
 }
 
@@ -140,7 +141,7 @@ func (a *app) explainID(cmd *cobra.Command, id string) error {
 		f.Config.Enabled, f.Config.DisableGates = "1", "1" // the hook that wrote the record was on, whatever this shell says
 		f.Known = capgate.StagePayload
 		f.Call = gates.Call{Session: r.Session, Tool: r.Tool, AgentID: r.AgentID, AgentType: r.AgentType, UseID: r.ToolUseID}
-		if r.Client == hook.OMP.Name {
+		if r.Client == client.OMP {
 			f.Call.CountsAs = omp.CountsAs(f.Call)
 		}
 		now := a.judge(cmd, f, "")
@@ -177,10 +178,10 @@ func recorded(r decisionlog.Record) []explainedFact {
 	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
 }
 
-func (a *app) explainPayload(cmd *cobra.Command, client string) error {
-	c, ok := hook.Clients[client]
+func (a *app) explainPayload(cmd *cobra.Command, name string) error {
+	c, ok := hook.Clients[name]
 	if !ok {
-		return usagef("--client is %q: it takes %s", client, oneOf(slices.Sorted(maps.Keys(hook.Clients))))
+		return usagef("--client is %q: it takes %s", name, oneOf(slices.Sorted(maps.Keys(hook.Clients))))
 	}
 	if f, ok := a.Stdin.(*os.File); ok && isTerminal(f) {
 		return usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
@@ -234,19 +235,20 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 	ctx, cancel := a.context(cmd)
 	defer cancel()
 	for {
-		d, need, done := capgate.Decide(f)
+		stage, more := f.Next()
 		switch {
-		case !done && need == capgate.StageAdmission:
-			f.Known = need // taking it would use it up
+		case more && stage == capgate.StageAdmission:
+			f.Known = stage // taking it would use it up
 			state, _ := f.Config.StateDir()
 			if ids, ok := admission.Would(state, f.Call.Session, f.Call.UseID, gates.SpawnTypes(f.Call), f.Now); ok {
 				f.AdmittedBy = strings.Join(ids, ",")
 			}
 			continue
-		case !done:
-			f = hook.Gather(ctx, f, need)
+		case more:
+			f = hook.Gather(ctx, f, stage)
 			continue
 		}
+		d := capgate.Decide(f)
 		e := explanation{
 			At: f.Now.UTC(), Outcome: d.Verdict.Outcome.String(), Code: d.Verdict.Code, Reason: d.Verdict.Reason,
 			Inputs: a.lookedAt(f, event), Cap: d.Row.Code,

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/capgate/client/omp"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 )
 

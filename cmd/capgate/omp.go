@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/capgate/client/omp"
 )
 
 func newOMPCmd(a *app) *cobra.Command {

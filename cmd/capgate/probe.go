@@ -21,7 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/capgate/client/omp"
 	"github.com/capgate/capgate/gates"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capgate/capgate/capgate/claude"
+	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/gates"
 )

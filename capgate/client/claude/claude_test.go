@@ -9,10 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/gates"
 )
 
-const recorded = "../../testdata/payloads/claude-code-2.1.332"
+// decode reads a payload where the environment says nothing.
+func decode(payload []byte) (client.Call, error) {
+	return Client{}.Decode(payload, func(string) (string, bool) { return "", false })
+}
+
+const recorded = "../../../testdata/payloads/claude-code-2.1.332"
 
 func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded, "*.json"))
@@ -34,13 +40,12 @@ func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
 				Input   json.RawMessage `json:"tool_input"`
 			}
 			require.NoError(t, json.Unmarshal(payload, &want))
-			got, err := Decode(payload)
+			got, err := decode(payload)
 			require.NoError(t, err)
-			require.Equal(t, Event{Name: want.Event, Call: gates.Call{
+			require.Equal(t, client.Call{Event: want.Event, Silent: !strings.HasPrefix(filepath.Base(file), "PreToolUse-"), Call: gates.Call{
 				Session: want.Session, Tool: want.Tool, Input: want.Input, UseID: want.UseID,
 				AgentID: want.AgentID, AgentType: want.Type, Mode: want.Mode, Dir: want.Dir,
 			}}, got)
-			require.Equal(t, strings.HasPrefix(filepath.Base(file), "PreToolUse-"), got.Blocking())
 		})
 	}
 }
@@ -64,22 +69,22 @@ func TestOddPayloadsAreJudgedBySessionAndToolAllTheSame(t *testing.T) {
 		"a name that is not a text": `{"session_id":7,"tool_name":{},"session_id":"s","tool_name":"T"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decode([]byte(payload))
+			got, err := decode([]byte(payload))
 			require.NoError(t, err)
-			require.Equal(t, "s", got.Call.Session)
-			require.Equal(t, "T", got.Call.Tool)
-			require.True(t, got.Blocking())
+			require.Equal(t, "s", got.Session)
+			require.Equal(t, "T", got.Tool)
+			require.False(t, got.Silent)
 		})
 	}
 }
 
 func TestAFieldOfAnotherTypeIsEmpty(t *testing.T) {
 	for _, value := range []string{"null", "7", "true", "[]", "{}", `["s"]`} {
-		got, err := Decode([]byte(`{"hook_event_name":"PreToolUse","session_id":` + value + `,"tool_name":` + value + `,"agent_id":` + value + `}`))
+		got, err := decode([]byte(`{"hook_event_name":"PreToolUse","session_id":` + value + `,"tool_name":` + value + `,"agent_id":` + value + `}`))
 		require.NoError(t, err)
-		require.Empty(t, got.Call.Session)
-		require.Empty(t, got.Call.Tool)
-		require.Empty(t, got.Call.AgentID)
+		require.Empty(t, got.Session)
+		require.Empty(t, got.Tool)
+		require.Empty(t, got.AgentID)
 	}
 }
 
@@ -88,13 +93,13 @@ func TestOnlyPreToolUseBlocks(t *testing.T) {
 		`"PreToolUse"`: true, `"PostToolUse"`: false, `"Stop"`: false, `"UserPromptSubmit"`: false, `"pretooluse"`: false,
 		`"PreToolUse "`: false, `""`: false, `null`: false, `7`: false,
 	} {
-		got, err := Decode([]byte(`{"hook_event_name":` + value + `}`))
+		got, err := decode([]byte(`{"hook_event_name":` + value + `}`))
 		require.NoError(t, err)
-		require.Equal(t, want, got.Blocking(), value)
+		require.Equal(t, want, !got.Silent, value)
 	}
-	got, err := Decode([]byte(`{"session_id":"s"}`))
+	got, err := decode([]byte(`{"session_id":"s"}`))
 	require.NoError(t, err)
-	require.True(t, got.Blocking(), "no event at all")
+	require.False(t, got.Silent, "no event at all")
 }
 
 func TestUnparsablePayloads(t *testing.T) {
@@ -103,20 +108,20 @@ func TestUnparsablePayloads(t *testing.T) {
 		"cut off": `{"session_id":"s","tool_name":"T"`, "two objects": `{"session_id":"s"}{}`, "text": "hello", "UTF-16": "\xff\xfe{\x00}\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Decode([]byte(payload))
+			_, err := decode([]byte(payload))
 			require.Error(t, err)
 		})
 	}
 }
 
 func TestWhatCameBeforeTheCutIsKept(t *testing.T) {
-	got, err := Decode([]byte(`{"hook_event_name":"Stop","session_id":"s","tool_na`))
+	got, err := decode([]byte(`{"hook_event_name":"Stop","session_id":"s","tool_na`))
 	require.ErrorIs(t, err, gates.ErrSyntax)
-	require.Equal(t, "Stop", got.Name)
+	require.Equal(t, "Stop", got.Event)
 	for _, payload := range []string{`{"hook_event_name":00`, `{"hook_event_name":null,`, `{"hook_event_name":"",`, `{"hook_event_name":"Sto`} {
-		got, err = Decode([]byte(payload))
+		got, err = decode([]byte(payload))
 		require.Error(t, err)
-		require.True(t, got.Blocking(), payload)
+		require.False(t, got.Silent, payload)
 	}
 }
 
@@ -139,7 +144,7 @@ func TestEncode(t *testing.T) {
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":` + string(input) + `}}` + "\n", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Encode(c.v)
+			got := Client{}.Encode(c.v)
 			require.Equal(t, c.stdout, string(got.Stdout))
 			require.Equal(t, c.stderr, string(got.Stderr))
 			require.Equal(t, c.exit, got.Exit)
@@ -152,7 +157,7 @@ func TestEncode(t *testing.T) {
 
 func TestPresenceIsAHint(t *testing.T) {
 	for value, want := range map[string]gates.Presence{"1": gates.Attended, "0": gates.Absent, "": gates.Unknown, "true": gates.Unknown} {
-		require.Equal(t, want, Presence(func(name string) (string, bool) {
+		require.Equal(t, want, presence(func(name string) (string, bool) {
 			require.Equal(t, "CLAUDE_CODE_SESSION_ATTENDED", name)
 			return value, true
 		}))
@@ -170,7 +175,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte("\ufeff" + `{"session_id":"a","session_id":"b"}`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		got, err := Decode(payload)
+		got, err := decode(payload)
 		if err != nil {
 			return
 		}
@@ -180,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		session, _ := want["session_id"].(string)
 		tool, _ := want["tool_name"].(string)
-		require.Equal(t, session, got.Call.Session)
-		require.Equal(t, tool, got.Call.Tool)
+		require.Equal(t, session, got.Session)
+		require.Equal(t, tool, got.Tool)
 	})
 }

@@ -7,8 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/gates"
 )
+
+// decode reads a question as gates see it.
+func decode(payload []byte) (gates.Call, error) {
+	c, err := Client{}.Decode(payload, nil)
+	return c.Call, err
+}
 
 // Questions as the extension put them on Oh My Pi 18.1.21, with the ids shortened.
 const (
@@ -17,15 +24,14 @@ const (
 )
 
 func TestDecodeReadsWhatTheExtensionSends(t *testing.T) {
-	call, cwd, err := Decode([]byte(fromMain))
+	call, err := decode([]byte(fromMain))
 	require.NoError(t, err)
-	require.Equal(t, "/w", cwd)
 	require.Equal(t, gates.Call{
-		Session: "01a22d49-bdb1", Tool: "task", UseID: "toolu_01", Attended: gates.Attended, Dir: "/w",
+		Session: "01a22d49-bdb1", Tool: "task", UseID: "toolu_01", Attended: gates.Attended, Dir: "/w", CountsAs: "Agent",
 		Input: json.RawMessage(`{"context":"c","tasks":[{"name":"Alpha","agent":"task","task":"t"}]}`),
 	}, call)
 
-	call, _, err = Decode([]byte(fromSub))
+	call, err = decode([]byte(fromSub))
 	require.NoError(t, err)
 	require.Equal(t, gates.Call{
 		Session: "01a22d49-bdb1", Tool: "bash", UseID: "toolu_02", Attended: gates.Absent, Dir: "/w",
@@ -38,11 +44,11 @@ func TestOnlyABooleanTellsWhetherThereIsAUI(t *testing.T) {
 		"true": gates.Attended, "false": gates.Absent, `"true"`: gates.Unknown, "null": gates.Unknown, "1": gates.Unknown,
 		`true,"has_ui":0`: gates.Unknown, `0,"has_ui":true`: gates.Attended,
 	} {
-		call, _, err := Decode([]byte(`{"has_ui":` + value + `}`))
+		call, err := decode([]byte(`{"has_ui":` + value + `}`))
 		require.NoError(t, err)
 		require.Equal(t, want, call.Attended, value)
 	}
-	call, _, err := Decode([]byte(`{}`))
+	call, err := decode([]byte(`{}`))
 	require.NoError(t, err)
 	require.Equal(t, gates.Unknown, call.Attended)
 }
@@ -59,7 +65,7 @@ func TestOddQuestionsAreJudgedBySessionAndToolAllTheSame(t *testing.T) {
 		"lone surrogate elsewhere": `{"session_id":"s","tool_input":{"a":"\ud800"},"tool_name":"T"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, _, err := Decode([]byte(payload))
+			call, err := decode([]byte(payload))
 			require.NoError(t, err)
 			require.Equal(t, "s", call.Session)
 			require.Equal(t, "T", call.Tool)
@@ -69,27 +75,26 @@ func TestOddQuestionsAreJudgedBySessionAndToolAllTheSame(t *testing.T) {
 
 func TestAFieldOfAnotherTypeIsEmpty(t *testing.T) {
 	for _, value := range []string{"null", "7", "true", "[]", `{"a":"s"}`} {
-		call, cwd, err := Decode([]byte(strings.ReplaceAll(`{"session_id":V,"tool_name":V,"tool_use_id":V,"agent_id":V,"agent_type":V,"cwd":V}`, "V", value)))
+		call, err := decode([]byte(strings.ReplaceAll(`{"session_id":V,"tool_name":V,"tool_use_id":V,"agent_id":V,"agent_type":V,"cwd":V}`, "V", value)))
 		require.NoError(t, err)
 		require.Equal(t, gates.Call{}, call)
-		require.Empty(t, cwd)
 	}
 }
 
 func TestUnparsableQuestions(t *testing.T) {
 	for _, payload := range []string{"", " \r\n", "\ufeff"} {
-		_, _, err := Decode([]byte(payload))
-		require.ErrorIs(t, err, ErrEmpty)
+		_, err := decode([]byte(payload))
+		require.ErrorIs(t, err, client.ErrEmpty)
 	}
 	for _, payload := range []string{"null", "[]", "hello", fromMain + "{}", fromMain[1:]} {
-		_, _, err := Decode([]byte(payload))
+		_, err := decode([]byte(payload))
 		require.ErrorIs(t, err, gates.ErrSyntax)
 	}
 	for cut := 1; cut < len(fromSub); cut++ {
-		_, _, err := Decode([]byte(fromSub[:cut]))
+		_, err := decode([]byte(fromSub[:cut]))
 		require.ErrorIs(t, err, gates.ErrSyntax, "cut at %d", cut)
 	}
-	call, _, _ := Decode([]byte(fromSub[:len(fromSub)-1]))
+	call, _ := decode([]byte(fromSub[:len(fromSub)-1]))
 	require.Equal(t, "01a22d49-bdb1", call.Session, "what came before the cut is kept")
 }
 
@@ -108,8 +113,8 @@ func TestEncode(t *testing.T) {
 		{"ask", gates.Verdict{Outcome: gates.Ask, Reason: "Spawn 2 subagents?\n- a\n- b"}, `{"outcome":"ask","title":"Spawn 2 subagents?","message":"- a\n- b"}`},
 		{"ask on one line", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?"}, `{"outcome":"ask","title":"Sure?","message":""}`},
 		{"ask without a question denies", gates.Verdict{Outcome: gates.Ask}, `{"outcome":"deny","reason":"capgate: this call is denied."}`},
-		{"a rewrite cannot be carried out", gates.Verdict{Outcome: gates.Rewrite, Input: input}, `{"outcome":"deny","reason":` + quote(reasonRewrite) + `}`},
-		{"nor one behind a question", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?", Input: input}, `{"outcome":"deny","reason":` + quote(reasonRewrite) + `}`},
+		{"a rewrite cannot be carried out", gates.Verdict{Outcome: gates.Rewrite, Input: input}, `{"outcome":"deny","reason":` + client.Quote(reasonRewrite) + `}`},
+		{"nor one behind a question", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?", Input: input}, `{"outcome":"deny","reason":` + client.Quote(reasonRewrite) + `}`},
 		{"an outcome that is none denies", gates.Verdict{Outcome: 99, Reason: "r"}, `{"outcome":"deny","reason":"r"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +125,7 @@ func TestEncode(t *testing.T) {
 }
 
 func TestTheAdmissionTextBecomesADialog(t *testing.T) {
-	call, _, err := Decode([]byte(fromMain))
+	call, err := decode([]byte(fromMain))
 	require.NoError(t, err)
 	require.Equal(t,
 		`{"outcome":"ask","title":"Spawn 1 subagent?","message":"- Alpha [task]: t\nSubagents add latency and cost. Approve only when delegation materially helps."}`+"\n",
@@ -134,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(fromSub))
 	f.Add([]byte("\ufeff" + `{"session_id":"a","session_id":"b","has_ui":1}`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		call, cwd, err := Decode(payload)
+		call, err := decode(payload)
 		for _, mode := range []gates.AdmissionMode{gates.AdmissionOff, gates.AdmissionAsk, gates.AdmissionDeny} {
 			line := Encode(gates.Admission(mode)(call))
 			var answer struct{ Outcome, Reason, Title string }
@@ -162,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, text("tool_name"), call.Tool)
 		require.Equal(t, text("agent_id"), call.AgentID)
 		require.Equal(t, text("agent_type"), call.AgentType)
-		require.Equal(t, text("cwd"), cwd)
+		require.Equal(t, text("cwd"), call.Dir)
 		hasUI, known := want["has_ui"].(bool)
 		require.Equal(t, known && hasUI, call.Attended == gates.Attended)
 		require.Equal(t, known && !hasUI, call.Attended == gates.Absent)

@@ -20,56 +20,38 @@
 package omp
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"strings"
 
+	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/gates"
 )
 
-// ErrEmpty says that stdin held nothing but white space.
-var ErrEmpty = errors.New("the payload is empty")
+// Client is Oh My Pi. Its extension takes anything but an answer for a failure, so every verdict is on stdout.
+type Client struct{}
 
-// Decode reads a question in one pass over it and leaves tool_input as it came. Unknown fields are passed over, of
-// repeated keys the last counts, and a field of another type than the extension sends counts as empty. There is no
-// bound on nesting. A call without has_ui is of a session of which it is not known whether it has a UI.
-//
-// On an error the call holds what had been read before it.
-func Decode(payload []byte) (call gates.Call, cwd string, err error) {
-	payload = bytes.TrimPrefix(payload, []byte("\ufeff"))
-	if len(bytes.TrimLeft(payload, " \t\r\n")) == 0 {
-		return call, "", ErrEmpty
-	}
-	err = gates.Members(payload, func(key string, value []byte) {
-		switch key {
-		case "session_id":
-			call.Session, _ = gates.Text(value)
-		case "tool_name":
-			call.Tool, _ = gates.Text(value)
-		case "tool_use_id":
-			call.UseID, _ = gates.Text(value)
-		case "agent_id":
-			call.AgentID, _ = gates.Text(value)
-		case "agent_type":
-			call.AgentType, _ = gates.Text(value)
-		case "cwd":
-			cwd, _ = gates.Text(value)
-		case "has_ui":
-			switch string(value) {
-			case "true":
-				call.Attended = gates.Attended
-			case "false":
-				call.Attended = gates.Absent
-			default:
-				call.Attended = gates.Unknown
-			}
-		case "tool_input":
-			call.Input = value
+// Name implements [client.Client].
+func (Client) Name() string { return client.OMP }
+
+// Decode implements [client.Client]. It reads a question in one pass and leaves tool_input as it came. Unknown fields are
+// passed over, of repeated keys the last counts, and a field of another type than the extension sends counts as empty.
+// There is no bound on nesting. Of a call without has_ui it is not known whether its session has a UI.
+func (Client) Decode(payload []byte, _ func(string) (string, bool)) (client.Call, error) {
+	var c client.Call
+	err := client.Members(payload, func(key string, value []byte) {
+		if c.Field(key, value) || key != "has_ui" {
+			return
+		}
+		switch string(value) {
+		case "true":
+			c.Attended = gates.Attended
+		case "false":
+			c.Attended = gates.Absent
+		default:
+			c.Attended = gates.Unknown
 		}
 	})
-	call.Dir = cwd
-	return call, cwd, err
+	c.CountsAs = CountsAs(c.Call)
+	return c, err
 }
 
 // Reasons of our own making.
@@ -80,6 +62,9 @@ const (
 	// The extension takes a denial without a reason for no answer.
 	reasonNone = "capgate: this call is denied."
 )
+
+// Encode implements [client.Client].
+func (Client) Encode(v gates.Verdict) client.Answer { return client.Answer{Stdout: Encode(v)} }
 
 // Encode turns a verdict into the answer, one line. Of the text of a question the first line is the dialog's title.
 func Encode(v gates.Verdict) []byte {
@@ -93,13 +78,13 @@ func Encode(v gates.Verdict) []byte {
 	}
 	if v.Outcome == gates.Ask {
 		title, message, _ := strings.Cut(v.Reason, "\n")
-		return []byte(`{"outcome":"ask","title":` + quote(title) + `,"message":` + quote(message) + "}\n")
+		return []byte(`{"outcome":"ask","title":` + client.Quote(title) + `,"message":` + client.Quote(message) + "}\n")
 	}
 	id := ""
 	if found := decisionID(v.Reason); found != "" {
-		id = `,"id":` + quote(found)
+		id = `,"id":` + client.Quote(found)
 	}
-	return []byte(`{"outcome":"deny","reason":` + quote(v.Reason) + id + "}\n")
+	return []byte(`{"outcome":"deny","reason":` + client.Quote(v.Reason) + id + "}\n")
 }
 
 // decisionID is the id at the end of a reason, as in "… [capgate 01JD…]", or "".
@@ -109,12 +94,4 @@ func decisionID(reason string) string {
 		return ""
 	}
 	return strings.TrimSuffix(id, "]")
-}
-
-func quote(text string) string {
-	q, err := json.Marshal(text)
-	if err != nil { // a string always marshals
-		panic(err)
-	}
-	return string(q)
 }

@@ -1,0 +1,36 @@
+package gates
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBashIsForSubagentsOnly(t *testing.T) {
+	const reason = "Bash is only available to dedicated subagents, not the main agent directly — use the Agent tool to delegate to one of them instead."
+	for _, c := range []struct {
+		name string
+		call Call
+		deny bool
+	}{
+		{"Bash on the main thread", Call{Tool: "Bash"}, true},
+		{"PowerShell", Call{Tool: "PowerShell"}, true},
+		{"Monitor", Call{Tool: "Monitor"}, true},
+		{"Oh My Pi's", Call{Tool: "bash"}, true},
+		{"an empty agent id is the main thread", Call{Tool: "Bash", AgentID: "", AgentType: "joke-finder"}, true},
+		{"a type without an id is the main thread", Call{Tool: "Bash", AgentType: "joke-finder"}, true},
+		{"inside a subagent", Call{Tool: "Bash", AgentID: "a1", AgentType: "joke-finder"}, false},
+		{"inside a subagent without a type", Call{Tool: "Bash", AgentID: "a1"}, false},
+		{"another tool", Call{Tool: "Read"}, false},
+		{"names are exact", Call{Tool: "BASH"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := Bash()(c.call)
+			if !c.deny {
+				require.Equal(t, Verdict{}, v)
+				return
+			}
+			require.Equal(t, Verdict{Outcome: Deny, Code: CodeBash, Reason: reason}, v)
+		})
+	}
+}

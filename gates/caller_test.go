@@ -1,0 +1,34 @@
+package gates
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCallerJudgesCallsOfSubagentsByTheirType(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		call Call
+		deny bool
+	}{
+		{"the main thread", Call{Tool: "Bash"}, false},
+		{"the main thread of a session started as an agent", Call{Tool: "Bash", AgentType: "general-purpose"}, false},
+		{"a declared subagent", Call{Tool: "Bash", AgentID: "a1", AgentType: "joke-finder"}, false},
+		{"an undeclared one", Call{Tool: "Bash", AgentID: "a1", AgentType: "general-purpose"}, true},
+		{"an undeclared one that only reads", Call{Tool: "Read", AgentID: "a1", AgentType: "general-purpose"}, true},
+		{"wrong case", Call{Tool: "Bash", AgentID: "a1", AgentType: "Joke-Finder"}, true},
+		{"a workflow's agent", Call{Tool: "Bash", AgentID: "a1", AgentType: WorkflowType}, true},
+		{"a subagent without a type", Call{Tool: "Bash", AgentID: "a1"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := Caller(jokes)(c.call)
+			require.Equal(t, c.deny, v.Outcome == Deny)
+			if c.deny {
+				require.Equal(t, CodeCaller, v.Code)
+				require.Contains(t, v.Reason, `"`+c.call.AgentType+`"`)
+			}
+		})
+	}
+	require.Equal(t, Deny, Caller(nil)(Call{AgentID: "a", AgentType: "x"}).Outcome, "an empty list denies all")
+}

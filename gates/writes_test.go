@@ -1,0 +1,110 @@
+package gates
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWritePathsTakeOffWhatOhMyPiTakesOff(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		want        []string
+	}{
+		{"write", `{"path":"@a"}`, []string{"@a", "a"}},
+		{"write", `{"path":":~/a"}`, []string{":~/a", "~/a"}},
+		{"write", `{"path":"file:///a%20b%zz%2"}`, []string{"file:///a%20b%zz%2", "/a b%zz%2"}},
+		{"write", `{"path":"@File://localhost/a"}`, []string{"@File://localhost/a", "/a"}},
+		{"write", `{"path":"[a#b#C3]"}`, []string{"a#b"}},
+		{"write", `{"path":"[id].ts"}`, []string{"[id].ts"}},
+		{"write", `{"path":"[#]"}`, []string{"[#]"}},
+		{"write", `{"path":" \"a b\" "}`, []string{"a b"}},
+		{"write", `{"path":"~a"}`, []string{"~a", "~/a"}},
+		{"write", `{"path":"a\u202fb"}`, []string{"a\u202fb", "a b"}},
+		{"write", `{"path":"@"}`, []string{"@"}},
+		{"write", `{"path":"a","rename":"b","input":"MV c","edits":[{"rename":"d"}]}`, []string{"a"}},
+		{"edit", `{"path":"a","edits":[{"rename":"b"},7,{"path":"c"}],"rename":"d"}`, []string{"a", "d", "b", "c"}},
+		{"edit", `{"edits":{"path":"a"}}`, nil},
+		{"edit", `{"input":"*** Begin Patch\n*** Update File: a b\n*** Move to:c\r\n*** Add File: d\n+*** Add File: e\n*** Delete File: f\n*** Delete File:\n"}`,
+			[]string{"a b", "c", "d", "f"}},
+		{"edit", `{"input":"[a#1F]\nSWAP 1.=1:\n+[no#1F]\n[b c#2A]\nMV \"d e\"\nMVx y\n[x]"}`, []string{"a", "b c", "d e"}},
+		{"ast_edit", `{"paths":["[\"a\",\"b\"]"]}`, []string{`["a","b"]`, "a", "b", `["a"`, `b"]`}},
+		{"ast_edit", `{"paths":["a; b"]}`, []string{"a; b", "a", "b"}},
+		{"ast_edit", `{}`, []string{"."}},
+		{"Write", `{"file_path":"@a"}`, []string{"@a"}},
+	} {
+		got := WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)})
+		if c.tool == "ast_edit" {
+			require.Subset(t, got, c.want[:min(3, len(c.want))], "%v", c)
+			continue
+		}
+		require.Equal(t, c.want, got, "%v", c)
+	}
+}
+
+// What is nested deeper than encoding/json reads may name any path.
+func TestWritePathsOfADeepInput(t *testing.T) {
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for _, input := range []string{`{"path":"a","edits":[{"rename":"/state/x","z":` + deep + `}]}`, `{"path":"a","paths":` + deep + `}`} {
+		require.Equal(t, []string{"a", "/*"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(input)}))
+	}
+	require.Equal(t, []string{"a"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(`{"path":"a","z":` + deep + `}`)}))
+}
+
+func TestWriteRoot(t *testing.T) {
+	for _, c := range []struct {
+		tool, path, root string
+		tree             bool
+	}{
+		{"Write", "/a/*", "/a/*", false},
+		{"write", "/a/b", "/a/b", false},
+		{"write", "/a/[b]/c", "/a/", true},
+		{"edit", "/a/b?", "/a/", true},
+		{"ast_edit", "a/b", "a/b", true},
+		{"ast_edit", "*.go", ".", true},
+		{"ast_edit", "/*", "/", true},
+		{"ast_edit", "/a/b/*/../../c", "/", true},
+		{"ast_edit", "{a,/b}", "/", true},
+		{"ast_edit", "/a/{b,c}", "/a/", true},
+	} {
+		root, tree := WriteRoot(c.tool, c.path)
+		require.Equal(t, c.root, root, "%v", c)
+		require.Equal(t, c.tree, tree, "%v", c)
+	}
+}
+
+func TestWriteTexts(t *testing.T) {
+	for tool, input := range map[string]string{
+		"Write":     `{"content":"\u0041"}`,
+		"Edit":      `{"old_string":"B","new_string":"A"}`,
+		"MultiEdit": `{"edits":[{"old_string":"B","new_string":"A"}]}`,
+		"write":     `{"path":"B","content":"A"}`,
+		"edit":      `{"edits":[{"old_text":"B","new_text":"A"}]}`,
+	} {
+		require.Equal(t, []string{"A"}, WriteTexts(Call{Tool: tool, Input: json.RawMessage(input)}), tool)
+	}
+	require.Empty(t, WriteTexts(Call{Tool: "Read", Input: json.RawMessage(`{"content":"A"}`)}))
+}
+
+func TestWritePathsAreWhatTheToolNames(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		want        []string
+	}{
+		{"Write", `{"file_path":"/a","content":"x"}`, []string{"/a"}},
+		{"Edit", `{"file_path":"/a"}`, []string{"/a"}},
+		{"MultiEdit", `{"file_path":"/a"}`, []string{"/a"}},
+		{"NotebookEdit", `{"notebook_path":"/n","file_path":"/a"}`, []string{"/n"}},
+		{"Write", `{"file_path":7}`, nil},
+		{"Read", `{"file_path":"/a"}`, nil},
+		{"Write", `{"file_path":"/a","file_path":"/b"}`, []string{"/b"}},
+		{"write", `{"path":"a","content":"x"}`, []string{"a"}},
+		{"edit", `{"path":"a"}`, []string{"a"}},
+		{"edit", `{"paths":["a","b",7]}`, []string{"a", "b"}},
+		{"ast_edit", `{"paths":["a"],"path":"c"}`, []string{"c", "a"}},
+	} {
+		require.Equal(t, c.want, WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)}), "%v", c)
+	}
+}
