@@ -151,6 +151,28 @@ func TestRevoke(t *testing.T) {
 	require.ErrorIs(t, Revoke(t.Context(), state, "B", now), ErrNotFound)
 }
 
+// What is over is kept for a week, for who asks what was admitted, and then goes: the store must not grow for ever.
+func TestAdmissionsThatWereOverForAWeekGo(t *testing.T) {
+	state := t.TempDir()
+	over := func(d time.Duration) func(*Admission) {
+		return func(a *Admission) { a.At, a.Until = now.Add(-d-time.Minute), now.Add(-d) }
+	}
+	for id, change := range map[string]func(*Admission){
+		"over-8-days": over(8 * 24 * time.Hour), "over-6-days": over(6 * 24 * time.Hour),
+		"open": func(a *Admission) { a.Until = now.Add(20 * 24 * time.Hour) },
+	} {
+		admit(t, state, id, change)
+	}
+	admit(t, state, "new")
+	all, err := List(state)
+	require.NoError(t, err)
+	var ids []string
+	for _, a := range all {
+		ids = append(ids, a.ID)
+	}
+	require.ElementsMatch(t, []string{"over-6-days", "open", "new"}, ids)
+}
+
 func TestAddRefusesWhatMakesNoSense(t *testing.T) {
 	for name, with := range map[string]func(*Admission){
 		"no type":          func(a *Admission) { a.Type = "" },
