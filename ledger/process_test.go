@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 func init() {
@@ -30,7 +32,7 @@ func holdRole(l *File, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
+	if err := disk.Lock(f, disk.Exclusive); err != nil {
 		return err
 	}
 	fmt.Println("held")
