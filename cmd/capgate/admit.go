@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
@@ -19,26 +21,20 @@ import (
 // agentVariable is what clients set in the shells that their agents use.
 const agentVariable = "CLAUDECODE"
 
-// Codes of what an operator does about admissions, in the decision log.
-const (
-	codeAdmit        = "admit"
-	codeAdmitRevoked = "admit-revoked"
-)
-
 // defaultAdmitFor is how long an admission holds: long enough to start what it is for, no longer.
 const defaultAdmitFor = 10 * time.Minute
 
 type admitOptions struct {
-	subagent, session, reason flagText
+	subagent, session, reason cli.Text
 	uses                      int
 	time                      time.Duration
 }
 
-func newAdmitCmd(a *app) *cobra.Command {
+func newAdmitCmd(a *cli.App) *cobra.Command {
 	var o admitOptions
 	cmd := &cobra.Command{
 		Use:     "admit --type TYPE --reason TEXT",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Admit subagents beforehand, where nobody can be asked or none may start",
 		Long: `Lets a number of subagents of one type start without the question that the admission gate would ask, or past its denial:
 exactly as many as are admitted, counted by tool call, for as long as the admission holds. The other gates judge those
@@ -52,25 +48,24 @@ not: revoking only takes away.`,
   capgate admit revoke 01JD8XJ6S0W5T0V9Z1Q2R3M4N5`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
+				return cli.UnknownCommand(cmd, args[0])
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.admit(cmd, o)
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return admit(a, cmd, o)
 		}),
 	}
 	cmd.AddCommand(newAdmitListCmd(a), newAdmitRevokeCmd(a))
-	// Unlike the groups, this one does something without a subcommand.
-	cmd.SetUsageTemplate(strings.Replace(usageTemplate, "{{if and .Runnable (not .HasAvailableSubCommands)}}", "{{if .Runnable}}", 1))
+	cli.ShowUseLine(cmd)
 	cmd.Flags().Var(&o.subagent, "type", "type of the subagents, exactly as it is declared")
 	cmd.Flags().IntVar(&o.uses, "uses", 1, fmt.Sprintf("how many may start, 1 to %d", admission.MaxUses))
 	cmd.Flags().DurationVar(&o.time, "for", defaultAdmitFor, "how long the admission holds, at most 720h")
 	cmd.Flags().Var(&o.session, "session", "the only session that it is for; default any")
 	cmd.Flags().Var(&o.reason, "reason", "why; kept with the admission and in the decision log")
-	requireFlags(cmd, "type", "reason")
-	must(cmd.RegisterFlagCompletionFunc("type", a.completeDeclared))
-	must(cmd.RegisterFlagCompletionFunc("session", a.completeSessions))
+	cli.RequireFlags(cmd, "type", "reason")
+	cli.Must(cmd.RegisterFlagCompletionFunc("type", completeDeclared(a)))
+	cli.Must(cmd.RegisterFlagCompletionFunc("session", a.Sessions))
 	return cmd
 }
 
@@ -92,52 +87,52 @@ func showAdmission(ad admission.Admission, now time.Time) admissionShown {
 	return s
 }
 
-func (a *app) admit(cmd *cobra.Command, o admitOptions) error {
+func admit(a *cli.App, cmd *cobra.Command, o admitOptions) error {
 	kind, reason := string(o.subagent), string(o.reason)
 	switch {
 	case strings.TrimSpace(kind) != kind, gates.Visible(kind) != kind:
-		return usagef("--type is %q: give one type without white space around it and without invisible characters", kind)
+		return cli.Usagef("--type is %q: give one type without white space around it and without invisible characters", kind)
 	case o.uses < 1 || o.uses > admission.MaxUses:
-		return usagef("--uses is %d, it must be 1 to %d", o.uses, admission.MaxUses)
+		return cli.Usagef("--uses is %d, it must be 1 to %d", o.uses, admission.MaxUses)
 	case o.time <= 0 || o.time > admission.MaxFor:
-		return usagef("--for is %v, it must be more than 0 and at most 720h", o.time)
+		return cli.Usagef("--for is %v, it must be more than 0 and at most 720h", o.time)
 	case o.session != "" && !scope.ValidSession(string(o.session)):
-		return usagef("--session %.140q can be no session's id: take it from capgate log, or leave it out", string(o.session))
+		return cli.Usagef("--session %.140q can be no session's id: take it from capgate log, or leave it out", string(o.session))
 	case strings.TrimSpace(reason) == "":
-		return usagef("--reason is blank: say why")
+		return cli.Usagef("--reason is blank: say why")
 	}
 	if v, _ := a.Lookup(agentVariable); v != "" {
 		return fmt.Errorf("nothing is admitted, because this shell is an agent's (%s is set) and an agent must not admit its own subagents: run it in a terminal of your own", agentVariable)
 	}
-	state, err := a.stateDir()
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
-	if err := makeStateDir(state); err != nil {
+	if err := cli.MakeStateDir(state); err != nil {
 		return err
 	}
 	now := a.Now().UTC()
 	ad := admission.Admission{
 		ID: decisionlog.NewID(now), Type: kind, Session: string(o.session), Uses: o.uses, Reason: reason, At: now, Until: now.Add(o.time),
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	if err := admission.Add(ctx, state, ad); err != nil {
 		return whileLocked(err)
 	}
-	a.changes = true
-	a.logAdmission(state, codeAdmit, ad.ID, ad)
-	if types, known := a.declared(); known && !slices.Contains(types, kind) {
-		fmt.Fprintf(a.Stderr, "capgate: warning: %s is not declared, so the type gate denies it all the same: declare it, or revoke this\n", gates.Visible(kind))
+	a.Changed()
+	logAdmission(a, state, capgate.CodeAdmit, ad.ID, ad)
+	if types, known := declared(a); known && !slices.Contains(types, kind) {
+		a.Warn("%s is not declared, so the type gate denies it all the same: declare it, or revoke this", kind)
 	}
-	if a.json {
-		return a.printJSON(showAdmission(ad, now))
+	if a.AsJSON {
+		return a.JSON(showAdmission(ad, now))
 	}
 	where := "any session"
 	if ad.Session != "" {
 		where = "session " + ad.Session
 	}
-	a.printf("%s lets %s start in %s, until %s\n", ad.ID, plural(ad.Uses, ad.Type+" subagent"), where, stamp(ad.Until))
+	a.Printf("%s lets %s start in %s, until %s\n", ad.ID, cli.Plural(ad.Uses, ad.Type+" subagent"), where, cli.Stamp(ad.Until))
 	return nil
 }
 
@@ -150,7 +145,7 @@ func whileLocked(err error) error {
 }
 
 // logAdmission tells the decision log. Like the hook's own lines this is best effort: what was done is done.
-func (a *app) logAdmission(state, code, id string, ad admission.Admission) {
+func logAdmission(a *cli.App, state, code, id string, ad admission.Admission) {
 	_ = decisionlog.Append(state, decisionlog.Record{
 		ID: id, At: a.Now().UTC(), Client: "capgate", Code: code, Outcome: gates.Pass.String(),
 		Session: ad.Session, AgentType: ad.Type, Admission: ad.ID, Reason: ad.Reason,
@@ -159,7 +154,7 @@ func (a *app) logAdmission(state, code, id string, ad admission.Admission) {
 
 // declared returns the subagent types of the spec, or else of the list, in this shell's environment. Where neither is
 // there or readable, nothing is known.
-func (a *app) declared() (types []string, known bool) {
+func declared(a *cli.App) (types []string, known bool) {
 	c, err := a.Config()
 	if err != nil || !c.Declares() {
 		return nil, false
@@ -172,16 +167,18 @@ func (a *app) declared() (types []string, known bool) {
 }
 
 // completeDeclared offers the types that are declared.
-func (a *app) completeDeclared(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	types, _ := a.declared()
-	var found []string
-	for _, t := range types {
-		found = candidate(found, t, "")
+func completeDeclared(a *cli.App) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		types, _ := declared(a)
+		var found []string
+		for _, t := range types {
+			found = cli.Candidate(found, t, "")
+		}
+		return found, cli.NoFiles
 	}
-	return found, noFiles
 }
 
-func newAdmitListCmd(a *app) *cobra.Command {
+func newAdmitListCmd(a *cli.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -190,17 +187,17 @@ func newAdmitListCmd(a *app) *cobra.Command {
 expired or revoked, which are kept for a week.`,
 		Example: `  capgate admit list
   capgate admit list --all --json`,
-		Args: noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			return a.admitList(all)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			return admitList(a, all)
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also what is spent, expired or revoked")
 	return cmd
 }
 
-func (a *app) admitList(all bool) error {
-	state, err := a.stateDir()
+func admitList(a *cli.App, all bool) error {
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -217,43 +214,35 @@ func (a *app) admitList(all bool) error {
 		}
 		shown = append(shown, s)
 		rows = append(rows, []string{
-			s.ID, s.State, s.Type, s.Session, usedOf(ad), stamp(s.Until), s.Reason,
+			s.ID, s.State, s.Type, s.Session, usedOf(ad), cli.Stamp(s.Until), s.Reason,
 		})
 	}
 	switch {
-	case a.json:
-		return a.printJSON(shown)
+	case a.AsJSON:
+		return a.JSON(shown)
 	case len(shown) > 0:
-		a.table(rows...)
+		a.Table(rows...)
 	case all:
-		a.printf("no admission in %s\n", state)
+		a.Printf("no admission in %s\n", state)
 	default:
-		a.printf("no open admission in %s\n", state)
+		a.Printf("no open admission in %s\n", state)
 	}
 	return nil
 }
 
 func usedOf(ad admission.Admission) string { return fmt.Sprintf("%d of %d", len(ad.Spent), ad.Uses) }
 
-func newAdmitRevokeCmd(a *app) *cobra.Command {
+func newAdmitRevokeCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End an admission",
 		Long: `Ends the admission: it lets nothing more through. What has started is not stopped. Revoking again changes nothing. An
 agent may do this, too, since it only takes away.`,
-		Example: `  capgate admit revoke 01JD8XJ6S0W5T0V9Z1Q2R3M4N5`,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 || args[0] == "":
-				return usagef("revoke needs the id of an admission")
-			case len(args) > 1:
-				return usagef("unexpected argument %q: revoke takes one id", args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: a.completeAdmissions,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.admitRevoke(cmd, args[0])
+		Example:           `  capgate admit revoke 01JD8XJ6S0W5T0V9Z1Q2R3M4N5`,
+		Args:              cli.OneArg("the id of an admission", "one id"),
+		ValidArgsFunction: completeAdmissions(a),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return admitRevoke(a, cmd, args[0])
 		}),
 	}
 }
@@ -264,8 +253,8 @@ type admissionRevoked struct {
 	Replayed bool `json:"replayed"` // it was revoked before
 }
 
-func (a *app) admitRevoke(cmd *cobra.Command, id string) error {
-	state, err := a.stateDir()
+func admitRevoke(a *cli.App, cmd *cobra.Command, id string) error {
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -276,7 +265,7 @@ func (a *app) admitRevoke(cmd *cobra.Command, id string) error {
 	if !found { // also where there is no state directory to lock
 		return fmt.Errorf("%w: %s in %s: capgate admit list --all shows those that are there", admission.ErrNotFound, id, state)
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	now := a.Now().UTC()
 	if err := admission.Revoke(ctx, state, id, now); err != nil {
@@ -288,17 +277,17 @@ func (a *app) admitRevoke(cmd *cobra.Command, id string) error {
 	}
 	replayed := before.Revoked != nil
 	if !replayed {
-		a.changes = true
-		a.logAdmission(state, codeAdmitRevoked, decisionlog.NewID(now), after)
+		a.Changed()
+		logAdmission(a, state, capgate.CodeAdmitRevoked, decisionlog.NewID(now), after)
 	}
-	if a.json {
-		return a.printJSON(admissionRevoked{showAdmission(after, now), replayed})
+	if a.AsJSON {
+		return a.JSON(admissionRevoked{showAdmission(after, now), replayed})
 	}
 	already := ""
 	if replayed {
 		already = " already"
 	}
-	a.printf("%s is revoked%s: %s %s used\n", after.ID, already, usedOf(after), after.Type)
+	a.Printf("%s is revoked%s: %s %s used\n", after.ID, already, usedOf(after), after.Type)
 	return nil
 }
 
@@ -312,20 +301,22 @@ func findAdmission(state, id string) (ad admission.Admission, found bool, err er
 }
 
 // completeAdmissions offers the ids of admissions that are open, newest first.
-func (a *app) completeAdmissions(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	state, err := a.stateDir()
-	if err != nil || len(args) > 0 {
-		return nil, noFiles
-	}
-	admissions, err := admission.List(state)
-	if err != nil {
-		return nil, noFiles
-	}
-	var found []string
-	for _, ad := range slices.Backward(admissions) {
-		if ad.State(a.Now()) == "open" {
-			found = candidate(found, ad.ID, fmt.Sprintf("%s, %s used, until %s", ad.Type, usedOf(ad), stamp(ad.Until)))
+func completeAdmissions(a *cli.App) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		state, err := a.StateDir()
+		if err != nil || len(args) > 0 {
+			return nil, cli.NoFiles
 		}
+		admissions, err := admission.List(state)
+		if err != nil {
+			return nil, cli.NoFiles
+		}
+		var found []string
+		for _, ad := range slices.Backward(admissions) {
+			if ad.State(a.Now()) == "open" {
+				found = cli.Candidate(found, ad.ID, fmt.Sprintf("%s, %s used, until %s", ad.Type, usedOf(ad), cli.Stamp(ad.Until)))
+			}
+		}
+		return found, cli.NoFiles | cobra.ShellCompDirectiveKeepOrder
 	}
-	return found, noFiles | cobra.ShellCompDirectiveKeepOrder
 }

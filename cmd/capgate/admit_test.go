@@ -10,6 +10,7 @@ import (
 
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
 func TestAdmitTimes(t *testing.T) {
@@ -43,7 +44,7 @@ func TestAdmitIsRefusedToAgents(t *testing.T) {
 		b := newBench(t)
 		b.env["CLAUDECODE"] = value
 		_, errs, status := b.run("admit", "--type", "scout", "--reason", "r")
-		assert.Equal(t, StatusError, status)
+		assert.Equal(t, cli.StatusError, status)
 		assert.Contains(t, errs, "an agent must not admit its own subagents")
 		admissions, err := admission.List(b.env["CAPGATE_DATA_DIR"])
 		require.NoError(t, err)

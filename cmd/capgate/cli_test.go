@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 )
 
@@ -27,6 +27,8 @@ type bench struct {
 	t   *testing.T
 	env map[string]string
 	now time.Time
+
+	version string
 }
 
 func newBench(t *testing.T) *bench {
@@ -43,23 +45,23 @@ func (b *bench) lookup(name string) (string, bool) {
 	return v, ok
 }
 
-func (b *bench) outside(stdout, stderr io.Writer, args ...string) Outside {
-	return Outside{
+func (b *bench) outside(stdout, stderr io.Writer, args ...string) cli.Outside {
+	return cli.Outside{
 		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Lookup: b.lookup,
 		Config: func() (capgate.Config, error) { return capgate.LoadConfig(b.lookup), nil },
-		Now:    func() time.Time { return b.now },
+		Now:    func() time.Time { return b.now }, Version: b.version,
 	}
 }
 
 // root returns the commands, to be looked at.
 func (b *bench) root() *cobra.Command {
-	return newRootCmd(&app{Outside: b.outside(io.Discard, io.Discard), out: bufio.NewWriter(io.Discard)})
+	return cli.Root(cli.NewApp(b.outside(io.Discard, io.Discard)), commands)
 }
 
 func (b *bench) run(args ...string) (stdout, stderr string, status int) {
 	b.t.Helper()
 	var out, errs bytes.Buffer
-	status = Main(b.outside(&out, &errs, args...))
+	status = cli.Main(b.outside(&out, &errs, args...), commands)
 	return out.String(), errs.String(), status
 }
 
@@ -67,7 +69,7 @@ func (b *bench) run(args ...string) (stdout, stderr string, status int) {
 func (b *bench) done(args ...string) string {
 	b.t.Helper()
 	out, errs, status := b.run(args...)
-	require.Equal(b.t, StatusDone, status, errs)
+	require.Equal(b.t, cli.StatusDone, status, errs)
 	require.Empty(b.t, errs)
 	return out
 }
@@ -91,21 +93,21 @@ func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
 	b.done("run", "open", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
 	for name, tt := range map[string]struct {
 		args  []string
-		spoil func(o *Outside)
+		spoil func(o *cli.Outside)
 		want  string
 	}{
-		"before": {[]string{"turn", "--run", "R"}, func(o *Outside) {
+		"before": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) {
 			o.Config = func() (capgate.Config, error) { panic("one\ntwo") }
 		}, `one\ntwo`},
-		"a nil pointer": {[]string{"log"}, func(o *Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
-		"after": {[]string{"turn", "--run", "R"}, func(o *Outside) { o.Stdout = panicking{} },
+		"a nil pointer": {[]string{"log"}, func(o *cli.Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
+		"after": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) { o.Stdout = panicking{} },
 			"no printer; what was asked is done all the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			o := b.outside(&out, &errs, tt.args...)
 			tt.spoil(&o)
-			assert.Equal(t, StatusError, Main(o))
+			assert.Equal(t, cli.StatusError, cli.Main(o, commands))
 			assert.Equal(t, "capgate: this is a bug in capgate, please report it: "+tt.want+"\n", errs.String())
 			assert.Empty(t, out.String())
 		})
@@ -120,18 +122,20 @@ func (panicking) Write([]byte) (int, error) { panic("no printer") }
 // TestTurnAlone: turn is built without its siblings, and is the same command all the same.
 func TestTurnAlone(t *testing.T) {
 	b := newBench(t)
-	help := func(root func(*app) *cobra.Command) string {
-		var out bytes.Buffer
-		a := &app{Outside: b.outside(io.Discard, io.Discard, "turn", "--help"), out: bufio.NewWriter(&out)}
-		cmd := root(a)
-		cmd.SetArgs(a.Args)
-		require.NoError(t, cmd.Execute())
-		require.NoError(t, a.out.Flush())
-		return out.String()
+	var alone, among bytes.Buffer
+	var built []string
+	var noting []cli.Command
+	for _, c := range commands {
+		noting = append(noting, cli.Command{Name: c.Name, New: func(a *cli.App) *cobra.Command {
+			built = append(built, c.Name)
+			return c.New(a)
+		}})
 	}
-	assert.Equal(t, help(newRootCmd), help(rootFor))
-	alone := rootFor(&app{Outside: b.outside(io.Discard, io.Discard, "turn"), out: bufio.NewWriter(io.Discard)})
-	assert.Len(t, alone.Commands(), 1)
+	require.Equal(t, cli.StatusDone, cli.Main(b.outside(&alone, io.Discard, "turn", "--help"), noting))
+	assert.Equal(t, []string{"turn"}, built)
+	require.Equal(t, cli.StatusDone, cli.Main(b.outside(&among, io.Discard, "help", "turn"), noting))
+	assert.Len(t, built, 1+len(commands))
+	assert.Equal(t, among.String(), alone.String())
 }
 
 func TestTimesArePassedIn(t *testing.T) {
@@ -210,7 +214,7 @@ func TestUnwritableResult(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var errs bytes.Buffer
-			assert.Equal(t, StatusError, Main(b.outside(full{}, &errs, tt.args...)))
+			assert.Equal(t, cli.StatusError, cli.Main(b.outside(full{}, &errs, tt.args...), commands))
 			assert.Equal(t, tt.want, errs.String())
 		})
 	}
@@ -222,7 +226,7 @@ func TestConfigError(t *testing.T) {
 		var out, errs bytes.Buffer
 		o := b.outside(&out, &errs, args...)
 		o.Config = func() (capgate.Config, error) { return capgate.Config{}, errors.New("no environment") }
-		assert.Equal(t, StatusError, Main(o), args)
+		assert.Equal(t, cli.StatusError, cli.Main(o, commands), args)
 		assert.Equal(t, "capgate: no environment\n", errs.String(), args)
 	}
 }
@@ -238,10 +242,10 @@ func TestProcessConfig(t *testing.T) {
 	assert.Equal(t, capgate.LoadConfig(os.LookupEnv), got)
 }
 
-func commands(cmd *cobra.Command) []*cobra.Command {
+func andBelow(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, c := range cmd.Commands() {
-		all = append(all, commands(c)...)
+		all = append(all, andBelow(c)...)
 	}
 	return all
 }
@@ -250,7 +254,7 @@ func commands(cmd *cobra.Command) []*cobra.Command {
 func TestHelp(t *testing.T) {
 	b := newBench(t)
 	root := b.root()
-	for _, cmd := range commands(root) {
+	for _, cmd := range andBelow(root) {
 		if cmd.Parent() != nil && cmd.Parent().Name() == "completion" || cmd.Name() == "environment" {
 			continue // cobra's own, and a topic
 		}
@@ -272,7 +276,7 @@ func TestHelp(t *testing.T) {
 // TestExamples parses every example: its command, its flags and its arguments must exist.
 func TestExamples(t *testing.T) {
 	b := newBench(t)
-	for _, cmd := range commands(b.root()) {
+	for _, cmd := range andBelow(b.root()) {
 		for line := range strings.Lines(cmd.Example) {
 			line, _, _ = strings.Cut(line, "#")
 			_, line, _ = strings.Cut(line, "capgate ")
@@ -305,13 +309,6 @@ func shellWords(line string) []string {
 	return words
 }
 
-func TestOneOf(t *testing.T) {
-	assert.Equal(t, "", oneOf(nil))
-	assert.Equal(t, "a", oneOf([]string{"a"}))
-	assert.Equal(t, "a or b", oneOf([]string{"a", "b"}))
-	assert.Equal(t, "a, b or c", oneOf([]string{"a", "b", "c"}))
-}
-
 // TestDimensionsNeverNull: the shape of run show is promised.
 func TestDimensionsNeverNull(t *testing.T) {
 	text, err := json.Marshal(showRun(ledger.Usage{}))
@@ -319,21 +316,12 @@ func TestDimensionsNeverNull(t *testing.T) {
 	assert.Contains(t, string(text), `"dimensions":{}`)
 }
 
-func TestPlural(t *testing.T) {
-	assert.Equal(t, "1 turn", plural(1, "turn"))
-	assert.Equal(t, "0 turns", plural(0, "turn"))
-	assert.Equal(t, "2 entries", plural(2, "entry"))
-}
-
 func TestVersionFromLinker(t *testing.T) {
-	defer func(before string) { version = before }(version)
-	version = "v1.2.3"
 	b := newBench(t)
+	b.version = "v1.2.3"
 	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("version"))
 	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("--version"))
 	assert.Regexp(t, `^\{"version":"v1\.2\.3",`, b.done("version", "--json"))
-	assert.Equal(t, "v1 0123456789ab+changes go1 linux/amd64",
-		build{Version: "v1", Revision: "0123456789abcdef", Modified: true, Go: "go1", OS: "linux", Arch: "amd64"}.String())
 }
 
 // TestControlCharacters: nothing that comes from the command line or a file reaches a terminal as a control character.

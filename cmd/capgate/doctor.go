@@ -14,17 +14,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 )
 
-// StatusUnhealthy is the exit status of a doctor that found something that must be mended.
-const StatusUnhealthy = 3
-
-func newDoctorCmd(a *app) *cobra.Command {
+func newDoctorCmd(a *cli.App) *cobra.Command {
 	var bin string
 	cmd := &cobra.Command{
 		Use:     "doctor",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Check that the installed hook works, and say how to mend what does not",
 		Long: `Looks at the client's settings (user, project and local, as they count in the current directory), runs the
 installed command line itself with canary calls in a scratch state directory and requires that a denial comes back as
@@ -35,8 +33,8 @@ changed.
 Exit status: 0 healthy, perhaps with warnings; 3 when something must be mended; 1 when the check itself failed.`,
 		Example: `  capgate doctor
   capgate doctor --json | jq '.findings[] | select(.level != "ok")'`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), bin) }),
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return doctor(a, cmd.Context(), bin) }),
 	}
 	cmd.Flags().StringVar(&bin, "bin", "", "the client's program; default claude, as found on PATH")
 	return cmd
@@ -64,14 +62,9 @@ type diagnosis struct {
 	Findings []finding `json:"findings"`
 }
 
-// unhealthy is the error of a doctor that found something.
-type unhealthy int
-
-func (u unhealthy) Error() string { return plural(int(u), "thing") + " to mend" }
-
 // examination is what the checks look at, gathered once.
 type examination struct {
-	*app
+	*cli.App
 	ctx    context.Context
 	bin    string // the client's program, "" = as found
 	config capgate.Config
@@ -100,8 +93,8 @@ func (x *examination) add(check, level, found, meaning, mend string) {
 	x.found = append(x.found, finding{Check: check, Level: level, Found: found, Meaning: meaning, Mend: mend})
 }
 
-func (a *app) doctor(ctx context.Context, bin string) error {
-	x := &examination{app: a, ctx: ctx, bin: bin}
+func doctor(a *cli.App, ctx context.Context, bin string) error {
+	x := &examination{App: a, ctx: ctx, bin: bin}
 	if err := x.gather(); err != nil {
 		return err
 	}
@@ -119,23 +112,23 @@ func (a *app) doctor(ctx context.Context, bin string) error {
 			failed++
 		}
 	}
-	if a.json {
-		if err := a.printJSON(d); err != nil {
+	if a.AsJSON {
+		if err := a.JSON(d); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range d.Findings {
-			a.printf("%-4s  %s: %s\n", f.Level, f.Check, f.Found)
+			a.Printf("%-4s  %s: %s\n", f.Level, f.Check, f.Found)
 			if f.Meaning != "" {
-				a.printf("      %s\n", f.Meaning)
+				a.Printf("      %s\n", f.Meaning)
 			}
 			if f.Mend != "" {
-				a.printf("      mend: %s\n", f.Mend)
+				a.Printf("      mend: %s\n", f.Mend)
 			}
 		}
 	}
 	if failed > 0 {
-		return unhealthy(failed)
+		return cli.WithStatus(cli.StatusUnhealthy, fmt.Errorf("%s to mend", cli.Plural(failed, "thing")))
 	}
 	return nil
 }
@@ -143,7 +136,7 @@ func (a *app) doctor(ctx context.Context, bin string) error {
 // gather reads the settings files that count in the current directory.
 func (x *examination) gather() error {
 	for _, place := range []string{scopeUser, scopeProject, scopeLocal} {
-		path, err := x.settingsFile(installOptions{client: "claude", scope: place})
+		path, err := settingsFile(x.App, installOptions{client: "claude", scope: place})
 		if err != nil {
 			return err
 		}
@@ -189,7 +182,7 @@ var extensionHookLine = regexp.MustCompile(`const HOOK: string = ("[^\n]*");`)
 
 func (x *examination) readExtensions() (found []extension) {
 	for _, place := range []string{scopeUser, scopeProject} {
-		path, err := x.settingsFile(installOptions{client: "omp", scope: place})
+		path, err := settingsFile(x.App, installOptions{client: "omp", scope: place})
 		if err != nil {
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
@@ -189,11 +190,11 @@ func (x *examination) canary(h settings.Hook) error {
 		}
 		switch got := cmd.ProcessState.ExitCode(); {
 		case got != c.want:
-			return fmt.Errorf("a call that should end with exit status %d ended with %d: %.200s", c.want, got, firstLine(stderr.String()))
+			return fmt.Errorf("a call that should end with exit status %d ended with %d: %.200s", c.want, got, cli.FirstLine(stderr.String()))
 		case out.Len() > 0:
-			return fmt.Errorf("it wrote to standard output: %.200s", firstLine(out.String()))
+			return fmt.Errorf("it wrote to standard output: %.200s", cli.FirstLine(out.String()))
 		case c.want == 2 && !strings.Contains(stderr.String(), canaryRun) && !strings.Contains(stderr.String(), "capgate-doctor-y"):
-			return fmt.Errorf("its reason is not about the canary: %.200s", firstLine(stderr.String()))
+			return fmt.Errorf("its reason is not about the canary: %.200s", cli.FirstLine(stderr.String()))
 		}
 	}
 	return nil
@@ -216,11 +217,6 @@ func hookRun(ctx context.Context, h settings.Hook) *exec.Cmd {
 	return exec.CommandContext(ctx, h.Command, h.Args...)
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
-}
-
 // recommended is the client's version from which a hook that fails blocks the call (onFailure).
 var recommended = [3]int{2, 1, 295}
 
@@ -239,7 +235,7 @@ func (x *examination) checkClient() {
 	out, err := exec.CommandContext(ctx, bin, "--version").Output()
 	m := regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`).FindStringSubmatch(string(out))
 	if err != nil || m == nil {
-		x.add("client", levelWarn, fmt.Sprintf("%s --version says %q (%v)", bin, firstLine(string(out)), err), "its version cannot be checked", "")
+		x.add("client", levelWarn, fmt.Sprintf("%s --version says %q (%v)", bin, cli.FirstLine(string(out)), err), "its version cannot be checked", "")
 		return
 	}
 	var version [3]int
@@ -319,7 +315,7 @@ func (x *examination) checkTimes() {
 		}
 	}
 	if now := x.Now(); now.Year() < 2026 {
-		x.add("times", levelFail, "the clock says "+stamp(now), "markers and admissions go by it", "set the clock")
+		x.add("times", levelFail, "the clock says "+cli.Stamp(now), "markers and admissions go by it", "set the clock")
 	}
 }
 
@@ -352,7 +348,7 @@ func (x *examination) checkState() {
 	if info, err := os.Lstat(log); err == nil && !info.Mode().IsRegular() {
 		x.add("state", levelWarn, log+" is not a regular file", "decisions are not logged", "move it away")
 	}
-	if mine, err := x.stateDir(); err == nil && mine != state {
+	if mine, err := x.StateDir(); err == nil && mine != state {
 		x.add("state", levelWarn, fmt.Sprintf("this shell's commands use %s, the hook %s", mine, state), "a session that is armed here is not armed for the hook", "export CAPGATE_DATA_DIR="+state)
 	}
 }
@@ -366,7 +362,7 @@ func (x *examination) checkLedger() {
 	if _, ok := x.config.StateDir(); !ok && x.config.Ledger == "" {
 		return // said already
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, max(x.timeout, time.Second))
+	ctx, cancel := context.WithTimeout(x.ctx, max(x.Timeout(), time.Second))
 	defer cancel()
 	report, err := ledger.NewFile(path, ledger.Options{}).Verify(ctx)
 	switch {
@@ -375,9 +371,9 @@ func (x *examination) checkLedger() {
 	case err != nil:
 		x.add("ledger", levelFail, err.Error(), "calls in scope are denied, because they cannot be counted", "capgate ledger verify")
 	case !report.OK():
-		x.add("ledger", levelFail, fmt.Sprintf("%s: %s, the first: %s", path, plural(len(report.Problems), "problem"), report.Problems[0]), "it was damaged or changed", "capgate ledger verify")
+		x.add("ledger", levelFail, fmt.Sprintf("%s: %s, the first: %s", path, cli.Plural(len(report.Problems), "problem"), report.Problems[0]), "it was damaged or changed", "capgate ledger verify")
 	default:
-		x.add("ledger", levelOK, fmt.Sprintf("%s: %s, %s", path, plural(report.Entries, "entry"), plural(report.Runs, "run")), "", "")
+		x.add("ledger", levelOK, fmt.Sprintf("%s: %s, %s", path, cli.Plural(report.Entries, "entry"), cli.Plural(report.Runs, "run")), "", "")
 	}
 }
 
@@ -398,7 +394,7 @@ func (x *examination) checkMarkers() {
 		return
 	}
 	l := ledger.NewFile(path, ledger.Options{})
-	ctx, cancel := context.WithTimeout(x.ctx, max(x.timeout, time.Second))
+	ctx, cancel := context.WithTimeout(x.ctx, max(x.Timeout(), time.Second))
 	defer cancel()
 	ttl := x.config.ScopeTTL.Duration(capgate.DefaultScopeTTL)
 	sound := 0
@@ -425,7 +421,7 @@ func (x *examination) checkMarkers() {
 		}
 	}
 	if sound > 0 {
-		x.add("markers", levelOK, plural(sound, "session")+" armed", "", "")
+		x.add("markers", levelOK, cli.Plural(sound, "session")+" armed", "", "")
 	}
 }
 
@@ -457,9 +453,9 @@ func (x *examination) checkSpec() {
 			return
 		}
 		mode = spec.Foreground
-		x.add("spec", levelOK, fmt.Sprintf("%s declares %s", c.Spec, plural(len(spec.Subagents), "subagent")), "", "")
+		x.add("spec", levelOK, fmt.Sprintf("%s declares %s", c.Spec, cli.Plural(len(spec.Subagents), "subagent")), "", "")
 	} else {
-		x.add("spec", levelOK, fmt.Sprintf("%s allowed by CAPGATE_ALLOWED_SUBAGENTS", plural(len(c.AllowedSubagents.Names()), "subagent")), "", "")
+		x.add("spec", levelOK, fmt.Sprintf("%s allowed by CAPGATE_ALLOWED_SUBAGENTS", cli.Plural(len(c.AllowedSubagents.Names()), "subagent")), "", "")
 	}
 	if hooks, _ := x.hooks("PreToolUse"); len(hooks) == 0 && len(x.extensions) > 0 {
 		return // the variable is Claude Code's

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
@@ -103,9 +104,9 @@ func (p *patient) diagnose() diagnosis {
 	out, exit := p.run("doctor", "--json")
 	var d diagnosis
 	require.NoError(p.t, json.Unmarshal([]byte(out), &d), out)
-	want := StatusDone
+	want := cli.StatusDone
 	if !d.Healthy {
-		want = StatusUnhealthy
+		want = cli.StatusUnhealthy
 	}
 	require.Equal(p.t, want, exit)
 	return d

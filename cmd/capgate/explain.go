@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +17,16 @@ import (
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
 )
 
-func newExplainCmd(a *app) *cobra.Command {
+func newExplainCmd(a *cli.App) *cobra.Command {
 	var client string
 	cmd := &cobra.Command{
 		Use:     "explain [ID]",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Say why a call was judged as it was, and what would change it",
 		Long: `Says which row of the decision table held, every input that was looked at, and what would change the verdict.
 
@@ -38,17 +38,12 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 		Example: `  capgate explain 01JD8XJ6S0W5T0V9Z1Q2R3M4N5
   CAPGATE_ENABLED=1 capgate explain < payload.json
   CAPGATE_ENABLED=1 capgate explain --client omp < question.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("unexpected argument %q: explain takes one id", args[1])
-			}
-			return nil
-		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		Args: cli.AtMostOneArg("one id"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.explainID(cmd, args[0])
+				return explainID(a, cmd, args[0])
 			}
-			return a.explainPayload(cmd, client)
+			return explainPayload(a, cmd, client)
 		}),
 	}
 	cmd.Flags().StringVar(&client, "client", hook.Claude.Name, "whose payload is on standard input: claude or omp")
@@ -117,8 +112,8 @@ func (e *explanation) fill() {
 	}
 }
 
-func (a *app) explainID(cmd *cobra.Command, id string) error {
-	state, err := a.stateDir()
+func explainID(a *cli.App, cmd *cobra.Command, id string) error {
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -133,7 +128,7 @@ func (a *app) explainID(cmd *cobra.Command, id string) error {
 	e.fill()
 
 	if e.Row > 0 { // inputs are not logged, so the gates cannot be asked again
-		f, err := a.facts(true)
+		f, err := facts(a, true)
 		if err != nil {
 			return err
 		}
@@ -143,18 +138,18 @@ func (a *app) explainID(cmd *cobra.Command, id string) error {
 		if r.Client == hook.OMP.Name {
 			f.Call.CountsAs = omp.CountsAs(f.Call)
 		}
-		now := a.judge(cmd, f, "")
+		now := judge(a, cmd, f, "")
 		e.Now = &now
 	}
-	if a.json {
-		return a.printJSON(e)
+	if a.AsJSON {
+		return a.JSON(e)
 	}
-	a.printf("decision %s at %s\n", e.ID, stamp(e.At))
-	a.printExplanation(e)
+	a.Printf("decision %s at %s\n", e.ID, cli.Stamp(e.At))
+	printExplanation(a, e)
 	if e.Now != nil {
-		a.printf("\nThe same call now: %s (%s)\n", e.Now.Outcome, e.Now.Code)
+		a.Printf("\nThe same call now: %s (%s)\n", e.Now.Outcome, e.Now.Code)
 		if e.Now.Code != e.Code {
-			a.printf("  %s\n", e.Now.Why)
+			a.Printf("  %s\n", e.Now.Why)
 		}
 	}
 	return nil
@@ -177,52 +172,52 @@ func recorded(r decisionlog.Record) []explainedFact {
 	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
 }
 
-func (a *app) explainPayload(cmd *cobra.Command, client string) error {
+func explainPayload(a *cli.App, cmd *cobra.Command, client string) error {
 	c, ok := hook.Clients[client]
 	if !ok {
-		return usagef("--client is %q: it takes %s", client, oneOf(slices.Sorted(maps.Keys(hook.Clients))))
+		return cli.Usagef("--client is %q: it takes %s", client, cli.OneOf(slices.Sorted(maps.Keys(hook.Clients))))
 	}
-	if f, ok := a.Stdin.(*os.File); ok && isTerminal(f) {
-		return usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
+	if cli.IsTerminal(a.Stdin) {
+		return cli.Usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
 	}
 	payload, err := io.ReadAll(a.Stdin)
 	if err != nil {
 		return fmt.Errorf("read the payload: %w", err)
 	}
-	f, err := a.facts(false)
+	f, err := facts(a, false)
 	if err != nil {
 		return err
 	}
 	call, err := c.Decode(payload, a.Lookup)
 	f.Known = capgate.StagePayload
 	f.Call, f.PayloadErr = call.Call, err
-	e := a.judge(cmd, f, call.Event)
+	e := judge(a, cmd, f, call.Event)
 	if call.Silent {
 		e = explanation{
 			At: e.At, Outcome: "pass", Why: "only PreToolUse is judged, this is " + call.Event, Change: "nothing", Inputs: e.Inputs,
 		}
 	}
-	if a.json {
-		return a.printJSON(e)
+	if a.AsJSON {
+		return a.JSON(e)
 	}
-	a.printExplanation(e)
+	printExplanation(a, e)
 	return nil
 }
 
 // facts returns the configuration as facts: the hook's, which has no default for the state directory, or with
 // defaults as the other commands have them. --state and --ledger count in both.
-func (a *app) facts(defaults bool) (capgate.Facts, error) {
+func facts(a *cli.App, defaults bool) (capgate.Facts, error) {
 	c, err := a.Config()
 	if err != nil {
 		return capgate.Facts{}, err
 	}
-	if defaults || a.state != "" {
-		if c.DataDir, err = a.stateDir(); err != nil {
+	if defaults || a.StateFlag != "" {
+		if c.DataDir, err = a.StateDir(); err != nil {
 			return capgate.Facts{}, err
 		}
 	}
-	if a.ledgerFile != "" {
-		if c.Ledger, err = a.ledgerPath(); err != nil {
+	if a.LedgerFlag != "" {
+		if c.Ledger, err = a.LedgerPath(); err != nil {
 			return capgate.Facts{}, err
 		}
 	}
@@ -230,8 +225,8 @@ func (a *app) facts(defaults bool) (capgate.Facts, error) {
 }
 
 // judge decides as the hook does, without doing anything about it.
-func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanation {
-	ctx, cancel := a.context(cmd)
+func judge(a *cli.App, cmd *cobra.Command, f capgate.Facts, event string) explanation {
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	for {
 		d, need, done := capgate.Decide(f)
@@ -249,7 +244,7 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 		}
 		e := explanation{
 			At: f.Now.UTC(), Outcome: d.Verdict.Outcome.String(), Code: d.Verdict.Code, Reason: d.Verdict.Reason,
-			Inputs: a.lookedAt(f, event), Cap: d.Row.Code,
+			Inputs: lookedAt(a, f, event), Cap: d.Row.Code,
 		}
 		for _, j := range d.Gates {
 			e.Gates = append(e.Gates, explainedGate{Gate: j.Gate, Outcome: j.Verdict.Outcome.String(), Code: j.Verdict.Code})
@@ -260,7 +255,7 @@ func (a *app) judge(cmd *cobra.Command, f capgate.Facts, event string) explanati
 }
 
 // lookedAt lists the facts that were gathered.
-func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
+func lookedAt(a *cli.App, f capgate.Facts, event string) []explainedFact {
 	var facts []explainedFact
 	add := func(stage, name, value string) {
 		facts = append(facts, explainedFact{Stage: stage, Name: name, Value: value})
@@ -287,7 +282,7 @@ func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
 			add("marker", "error", f.MarkerErr.Error())
 		} else {
 			add("marker", "run", f.Marker.Run)
-			add("marker", "started", stamp(f.Marker.StartedAt))
+			add("marker", "started", cli.Stamp(f.Marker.StartedAt))
 		}
 		if !f.Marker.ModTime.IsZero() {
 			add("marker", "age", fmt.Sprintf("%v of %v", f.Marker.Age(f.Now).Round(time.Second), f.TTL()))
@@ -311,16 +306,16 @@ func (a *app) lookedAt(f capgate.Facts, event string) []explainedFact {
 	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
 }
 
-func (a *app) printExplanation(e explanation) {
-	a.printf("%s  %s", e.Outcome, orDash(e.Code))
+func printExplanation(a *cli.App, e explanation) {
+	a.Printf("%s  %s", e.Outcome, cli.OrDash(e.Code))
 	if e.Row > 0 && e.Cap == e.Code {
-		a.printf("  (row %d: %s)", e.Row, capgate.Table[e.Row-1].Condition)
+		a.Printf("  (row %d: %s)", e.Row, capgate.Table[e.Row-1].Condition)
 	}
-	a.printf("\n\n")
+	a.Printf("\n\n")
 	if e.Reason != "" {
-		a.printf("reason  %s\n", e.Reason)
+		a.Printf("reason  %s\n", e.Reason)
 	}
-	a.printf("why     %s\nchange  %s\n\nlooked at\n", e.Why, e.Change)
+	a.Printf("why     %s\nchange  %s\n\nlooked at\n", e.Why, e.Change)
 	var facts [][]string
 	for _, f := range e.Inputs {
 		value := f.Value
@@ -329,33 +324,22 @@ func (a *app) printExplanation(e explanation) {
 		}
 		facts = append(facts, []string{"  " + f.Stage, f.Name, value})
 	}
-	a.table(facts...)
+	a.Table(facts...)
 	if len(e.Gates) > 1 {
-		a.printf("\ngates\n")
+		a.Printf("\ngates\n")
 		var asked [][]string
 		for _, g := range e.Gates {
 			asked = append(asked, []string{"  " + g.Gate, g.Outcome, g.Code})
 		}
-		a.table(asked...)
+		a.Table(asked...)
 	}
 	if e.Row == 0 {
 		return
 	}
-	a.printf("\nthe cap's table\n")
+	a.Printf("\nthe cap's table\n")
 	var rows [][]string
 	for _, r := range e.Rows {
 		rows = append(rows, []string{fmt.Sprintf("  %2d", r.Row), r.Code, r.State, r.Condition})
 	}
-	a.table(rows...)
-}
-
-// isTerminal reports whether the file is a character device that somebody may type into. The null device is one
-// without anybody.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	a.Table(rows...)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/capgate/capgate/capgate/atomicfile"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 	"github.com/capgate/capgate/gates"
 )
@@ -64,8 +65,8 @@ func (o *installOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.client, "client", "claude", "whose settings: claude or omp")
 	cmd.Flags().StringVar(&o.scope, "scope", scopeUser, "which settings: user, project or local (of the current directory)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
-	must(cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions([]string{"claude", "omp"}, noFiles)))
-	must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{scopeUser, scopeProject, scopeLocal}, noFiles)))
+	cli.Must(cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions([]string{"claude", "omp"}, cli.NoFiles)))
+	cli.Must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{scopeUser, scopeProject, scopeLocal}, cli.NoFiles)))
 }
 
 // gateFlags are for what the hook needs to know of subagents.
@@ -76,11 +77,11 @@ func (o *installOptions) gateFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.admission, "admission", "", "off, ask or deny: what happens when a subagent is about to start")
 }
 
-func newInstallCmd(a *app) *cobra.Command {
+func newInstallCmd(a *cli.App) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:     "install",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Wire the hook into a client's settings",
 		Long: `Adds the hook to the client's settings and switches the cap on there. For Claude Code that is one entry each for
 PreToolUse, SessionStart and SessionEnd, which the client runs without a shell, and an env block; for Oh My Pi it is an
@@ -94,19 +95,19 @@ CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1, without which interactive sessions start
   capgate install
   capgate install --scope project --spec "$PWD/agents.spec.json"
   capgate install --client omp`,
-		Args: noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error { return a.install(o) }),
+		Args: cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error { return install(a, o) }),
 	}
 	o.flags(cmd)
 	o.gateFlags(cmd)
 	return cmd
 }
 
-func newUninstallCmd(a *app) *cobra.Command {
+func newUninstallCmd(a *cli.App) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:     "uninstall",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Take the hook out of a client's settings",
 		Long: `Removes what install wrote. The settings file is given back as it was, byte for byte, unless something else in it has
 changed since, or the hook was in it before install: then only our parts are removed. Without an installation it does
@@ -114,8 +115,8 @@ nothing. The state directory, with the ledger in it, stays.`,
 		Example: `  capgate uninstall
   capgate uninstall --scope project --dry-run
   capgate uninstall --client omp`,
-		Args: noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error { return a.uninstall(o) }),
+		Args: cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error { return uninstall(a, o) }),
 	}
 	o.flags(cmd)
 	return cmd
@@ -191,25 +192,25 @@ func hookCommand() (command string, args []string, err error) {
 }
 
 // hookEnvironment returns the variables that the hook needs in the client's settings, the state directory second.
-func (a *app) hookEnvironment(o installOptions) (env [][2]string, err error) {
+func hookEnvironment(a *cli.App, o installOptions) (env [][2]string, err error) {
 	for _, flag := range []struct{ name, value string }{{"subagents", o.list}, {"spec", o.spec}} {
 		if flag.value == "" && o.given != nil && o.given(flag.name) {
-			return nil, usagef("--%s is empty", flag.name)
+			return nil, cli.Usagef("--%s is empty", flag.name)
 		}
 	}
-	state, err := a.stateDir()
+	state, err := a.StateDir()
 	if err != nil {
 		return nil, err
 	}
 	explicit := func(variable string) bool { v, _ := a.Lookup(variable); return v != "" }
-	if kept := o.kept["CAPGATE_DATA_DIR"]; filepath.IsAbs(kept) && a.state == "" && !explicit("CAPGATE_DATA_DIR") {
+	if kept := o.kept["CAPGATE_DATA_DIR"]; filepath.IsAbs(kept) && a.StateFlag == "" && !explicit("CAPGATE_DATA_DIR") {
 		state = kept
 	}
 	env = [][2]string{{"CAPGATE_ENABLED", "1"}, {"CAPGATE_DATA_DIR", state}}
 	kept := o.kept["CAPGATE_LEDGER"]
-	switch given := a.ledgerFile != "" || explicit("CAPGATE_LEDGER"); {
+	switch given := a.LedgerFlag != "" || explicit("CAPGATE_LEDGER"); {
 	case given:
-		path, err := a.ledgerPath()
+		path, err := a.LedgerPath()
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +241,7 @@ func (a *app) hookEnvironment(o installOptions) (env [][2]string, err error) {
 	case gates.AdmissionOff, gates.AdmissionAsk, gates.AdmissionDeny:
 		env = append(env, [2]string{"CAPGATE_ADMISSION", o.admission})
 	default:
-		return nil, usagef("--admission is %q: it takes off, ask or deny", o.admission)
+		return nil, cli.Usagef("--admission is %q: it takes off, ask or deny", o.admission)
 	}
 	if foreground {
 		env = append(env, [2]string{backgroundTasks, "1"})
@@ -249,8 +250,8 @@ func (a *app) hookEnvironment(o installOptions) (env [][2]string, err error) {
 }
 
 // settingsFile returns the file of a client and a place.
-func (a *app) settingsFile(o installOptions) (string, error) {
-	base, err := a.clientDir(o.client, o.scope)
+func settingsFile(a *cli.App, o installOptions) (string, error) {
+	base, err := clientDir(a, o.client, o.scope)
 	if err != nil {
 		return "", err
 	}
@@ -264,9 +265,9 @@ func (a *app) settingsFile(o installOptions) (string, error) {
 }
 
 // clientDir returns the directory in which a client looks for its settings.
-func (a *app) clientDir(client, place string) (string, error) {
+func clientDir(a *cli.App, client, place string) (string, error) {
 	if client != "claude" && client != "omp" {
-		return "", usagef("--client is %q: it takes claude or omp", client)
+		return "", cli.Usagef("--client is %q: it takes claude or omp", client)
 	}
 	switch {
 	case place == scopeUser:
@@ -292,13 +293,13 @@ func (a *app) clientDir(client, place string) (string, error) {
 		}
 		return filepath.Join(dir, map[string]string{"claude": ".claude", "omp": ".omp"}[client]), nil
 	case place == scopeLocal:
-		return "", usagef("--scope local is Claude Code's: with --client omp it takes user or project")
+		return "", cli.Usagef("--scope local is Claude Code's: with --client omp it takes user or project")
 	}
-	return "", usagef("--scope is %q: it takes user, project or local", place)
+	return "", cli.Usagef("--scope is %q: it takes user, project or local", place)
 }
 
-func (a *app) install(o installOptions) error {
-	file, err := a.settingsFile(o)
+func install(a *cli.App, o installOptions) error {
+	file, err := settingsFile(a, o)
 	if err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (a *app) install(o installOptions) error {
 	} else if o.kept, err = settingsEnv(old); err != nil {
 		return fmt.Errorf("%s is left as it is: %w", file, err)
 	}
-	env, err := a.hookEnvironment(o)
+	env, err := hookEnvironment(a, o)
 	if err != nil {
 		return err
 	}
@@ -351,11 +352,11 @@ func (a *app) install(o installOptions) error {
 		}
 	}
 	if !o.dryRun {
-		if err := makeStateDir(done.State); err != nil {
+		if err := cli.MakeStateDir(done.State); err != nil {
 			return err
 		}
 	}
-	return a.apply(done, old, text)
+	return apply(a, done, old, text)
 }
 
 // replaced names the variables that a flag takes the place of: a spec and a list say the same thing.
@@ -479,8 +480,8 @@ func extensionText(file string, old []byte, command string, args []string, env [
 	return ompExtension(command, env), nil
 }
 
-func (a *app) uninstall(o installOptions) error {
-	file, err := a.settingsFile(o)
+func uninstall(a *cli.App, o installOptions) error {
+	file, err := settingsFile(a, o)
 	if err != nil {
 		return err
 	}
@@ -501,7 +502,7 @@ func (a *app) uninstall(o installOptions) error {
 	if old == nil || !done.deleted && string(text) == string(old) {
 		done.Action, done.deleted, text = "not installed", false, old
 	}
-	return a.apply(done, old, text)
+	return apply(a, done, old, text)
 }
 
 // withoutHook returns the settings without our parts: as they were before the first install, if they mean the same, or
@@ -653,9 +654,9 @@ func readSettings(file string) ([]byte, error) {
 }
 
 // apply shows the change or makes it, and prints what was done.
-func (a *app) apply(done installed, old, text []byte) error {
+func apply(a *cli.App, done installed, old, text []byte) error {
 	if !done.DryRun {
-		a.sweepTemporaries(filepath.Dir(done.File))
+		sweepTemporaries(a, filepath.Dir(done.File))
 	}
 	changed := done.deleted || string(text) != string(old) || old == nil && text != nil
 	switch {
@@ -665,7 +666,7 @@ func (a *app) apply(done installed, old, text []byte) error {
 		if err := os.Remove(done.File); err != nil {
 			return fmt.Errorf("remove %s: %w", done.File, err)
 		}
-		a.changes = true
+		a.Changed()
 		// A client's own directory may have been there before install, and stays. Oh My Pi's for extensions goes when it
 		// is empty, and so do those above it.
 		for dir := filepath.Dir(done.File); done.Client == "omp" && os.Remove(dir) == nil && filepath.Base(dir) != ".omp"; {
@@ -680,43 +681,43 @@ func (a *app) apply(done installed, old, text []byte) error {
 		if err := replaceFile(done.File, text, done.File); err != nil {
 			return err
 		}
-		a.changes = true
+		a.Changed()
 	}
 	if done.Action == "removed" && !done.DryRun && !done.keep {
 		if err := os.Remove(done.File + backupSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the backup: %w", err)
 		}
 	}
-	if a.json {
-		return a.printJSON(done)
+	if a.AsJSON {
+		return a.JSON(done)
 	}
 	if done.DryRun {
-		a.out.WriteString(done.Diff) // bytes of a file, shown as a diff shows them
-		a.printf("%s: %s, if it were not for --dry-run\n", done.File, done.Action)
+		_, _ = a.Write([]byte(done.Diff)) // bytes of a file, shown as a diff shows them
+		a.Printf("%s: %s, if it were not for --dry-run\n", done.File, done.Action)
 		return nil
 	}
-	a.printf("%s: %s\n", done.File, done.Action)
+	a.Printf("%s: %s\n", done.File, done.Action)
 	for _, v := range done.Changed {
 		if v.To == "" {
-			a.printf("taken out: %s, which was %q\n", v.Name, v.From)
+			a.Printf("taken out: %s, which was %q\n", v.Name, v.From)
 			continue
 		}
-		a.printf("changed: %s from %q to %q\n", v.Name, v.From, v.To)
+		a.Printf("changed: %s from %q to %q\n", v.Name, v.From, v.To)
 	}
 	switch done.Action {
 	case "installed", "updated":
 		if done.Backup != "" {
-			a.printf("as it was: %s\n", done.Backup)
+			a.Printf("as it was: %s\n", done.Backup)
 		}
-		a.printf("hook: %s\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", done.Hook, done.State)
+		a.Printf("hook: %s\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", done.Hook, done.State)
 	case "removed":
-		a.printf("the state directory with the ledger stays\n")
+		a.Printf("the state directory with the ledger stays\n")
 	}
 	return nil
 }
 
 // sweepTemporaries removes the temporary files that an installation left when it was killed.
-func (a *app) sweepTemporaries(dir string) {
+func sweepTemporaries(a *cli.App, dir string) {
 	left, _ := os.ReadDir(dir)
 	for _, entry := range left {
 		path := filepath.Join(dir, entry.Name())

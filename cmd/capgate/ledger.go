@@ -9,14 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
 
-func newLedgerCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newLedgerCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "ledger",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Verify, export and read the ledger",
 		Long: `The ledger is an append-only file of everything that was counted: runs opened, turns, grants, runs closed. Each entry
 carries the SHA-256 of the entry before it and of itself, so an edit, a removal or a reordering shows. These commands
@@ -27,7 +28,7 @@ only read.`,
 	}, newLedgerVerifyCmd(a), newLedgerExportCmd(a), newLedgerTailCmd(a), newLedgerHeadCmd(a))
 }
 
-func newLedgerVerifyCmd(a *app) *cobra.Command {
+func newLedgerVerifyCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole ledger, and every marker against it",
@@ -41,9 +42,9 @@ a head that was kept elsewhere (ledger head).
 --timeout bounds the wait for the ledger, not the walk.`,
 		Example: `  capgate ledger verify
   capgate ledger verify --json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.ledgerVerify(cmd)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return ledgerVerify(a, cmd)
 		}),
 	}
 }
@@ -59,16 +60,16 @@ type verified struct {
 	Problems []string      `json:"problems"`
 }
 
-func (a *app) ledgerVerify(cmd *cobra.Command) error {
-	file, err := a.ledgerPath()
+func ledgerVerify(a *cli.App, cmd *cobra.Command) error {
+	file, err := a.LedgerPath()
 	if err != nil {
 		return err
 	}
-	state, ttl, err := a.markers()
+	state, ttl, err := a.Markers()
 	if err != nil {
 		return err
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
@@ -77,10 +78,10 @@ func (a *app) ledgerVerify(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := a.await(cmd, l); err != nil {
+	if err := await(a, cmd, l); err != nil {
 		return err
 	}
-	walk, stop := unbounded(cmd)
+	walk, stop := cli.Unbounded(cmd)
 	defer stop()
 	report, err := l.Verify(walk)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *app) ledgerVerify(cmd *cobra.Command) error {
 	}
 	now := a.Now()
 	for _, m := range markers {
-		if err := a.checkMarker(cmd, l, m); err != nil {
+		if err := checkMarker(a, cmd, l, m); err != nil {
 			problem := fmt.Sprintf("marker of session %s: %v", m.Session, err)
 			if m.Expired(now, ttl) {
 				problem += "; it has expired, so `capgate scope sweep` removes it"
@@ -102,28 +103,28 @@ func (a *app) ledgerVerify(cmd *cobra.Command) error {
 	}
 	v.OK = len(v.Problems) == 0
 
-	if a.json {
-		if err := a.printJSON(v); err != nil {
+	if a.AsJSON {
+		if err := a.JSON(v); err != nil {
 			return err
 		}
 	} else if v.OK {
-		a.printf("%s is sound: %s, %s, %s checked\n", file,
-			plural(v.Entries, "entry"), plural(v.Runs, "run"), plural(v.Markers, "marker"))
+		a.Printf("%s is sound: %s, %s, %s checked\n", file,
+			cli.Plural(v.Entries, "entry"), cli.Plural(v.Runs, "run"), cli.Plural(v.Markers, "marker"))
 	}
 	if v.OK {
 		return nil
 	}
-	if !a.json {
+	if !a.AsJSON {
 		for _, problem := range v.Problems {
-			a.printf("%s\n", problem)
+			a.Printf("%s\n", problem)
 		}
 	}
-	return fmt.Errorf("%s: %s found: keep a copy of the file before you do anything about it", file, plural(len(v.Problems), "problem"))
+	return fmt.Errorf("%s: %s found: keep a copy of the file before you do anything about it", file, cli.Plural(len(v.Problems), "problem"))
 }
 
 // await waits for the ledger for as long as --timeout allows. What else is wrong with it is for the walk to say.
-func (a *app) await(cmd *cobra.Command, l ledger.Ledger) error {
-	ctx, cancel := a.context(cmd)
+func await(a *cli.App, cmd *cobra.Command, l ledger.Ledger) error {
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	_, err := l.Head(ctx)
 	if errors.Is(err, ledger.ErrBusy) {
@@ -133,11 +134,11 @@ func (a *app) await(cmd *cobra.Command, l ledger.Ledger) error {
 }
 
 // checkMarker holds a marker against the ledger, as the hook does.
-func (a *app) checkMarker(cmd *cobra.Command, l ledger.Ledger, m scope.Listed) error {
+func checkMarker(a *cli.App, cmd *cobra.Command, l ledger.Ledger, m scope.Listed) error {
 	if m.Err != nil {
 		return m.Err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	var anchor *ledger.Anchor
 	if m.Anchor != nil {
@@ -148,7 +149,7 @@ func (a *app) checkMarker(cmd *cobra.Command, l ledger.Ledger, m scope.Listed) e
 	return err
 }
 
-func newLedgerExportCmd(a *app) *cobra.Command {
+func newLedgerExportCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
 		Short: "Print every entry as JSON lines that anybody can check",
@@ -174,9 +175,9 @@ So the chain is recomputed with nothing but SHA-256, for example by:
 The output is JSON lines with and without --json. --timeout bounds the wait for the ledger, not the walk.`,
 		Example: `  capgate ledger export > ledger.jsonl
   capgate ledger export | jq -r .stored`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.ledgerExport(cmd)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return ledgerExport(a, cmd)
 		}),
 	}
 }
@@ -189,18 +190,18 @@ type exportedEntry struct {
 	Stored string `json:"stored"`
 }
 
-func (a *app) ledgerExport(cmd *cobra.Command) error {
-	l, err := a.openLedger()
+func ledgerExport(a *cli.App, cmd *cobra.Command) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	head, err := l.Head(ctx)
 	if err != nil {
 		return err
 	}
-	walk, stop := unbounded(cmd)
+	walk, stop := cli.Unbounded(cmd)
 	defer stop()
 	prev := head.Ledger
 	return l.Entries(walk, 1, func(r ledger.Receipt, stored []byte) error {
@@ -209,11 +210,11 @@ func (a *app) ledgerExport(cmd *cobra.Command) error {
 		}
 		line := exportedEntry{Seq: r.Seq, Prev: prev, Hash: r.Hash, Stored: string(stored)}
 		prev = r.Hash
-		return a.printJSON(line)
+		return a.JSON(line)
 	})
 }
 
-func newLedgerTailCmd(a *app) *cobra.Command {
+func newLedgerTailCmd(a *cli.App) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "tail",
@@ -222,29 +223,24 @@ func newLedgerTailCmd(a *app) *cobra.Command {
 line.`,
 		Example: `  capgate ledger tail
   capgate ledger tail -n 100 --json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.ledgerTail(cmd, n)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return ledgerTail(a, cmd, n)
 		}),
 	}
-	countFlag(cmd, &n, "entries to print")
+	cli.LinesFlag(cmd, &n, "entries to print")
 	return cmd
 }
 
-// countFlag adds -n to a command that prints the newest of something.
-func countFlag(cmd *cobra.Command, n *int, meaning string) {
-	cmd.Flags().IntVarP(n, "lines", "n", 10, meaning)
-}
-
-func (a *app) ledgerTail(cmd *cobra.Command, n int) error {
-	if n < 1 {
-		return usagef("-n is %d, it must be at least 1", n)
+func ledgerTail(a *cli.App, cmd *cobra.Command, n int) error {
+	if err := cli.AtLeastOne("-n", n); err != nil {
+		return err
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	head, err := l.Head(ctx)
 	if err != nil {
@@ -254,27 +250,27 @@ func (a *app) ledgerTail(cmd *cobra.Command, n int) error {
 	if head.Seq > uint64(n) {
 		from = head.Seq - uint64(n) + 1
 	}
-	walk, stop := unbounded(cmd)
+	walk, stop := cli.Unbounded(cmd)
 	defer stop()
 	rows := [][]string{{"SEQ", "AT", "KIND", "RUN", "WHAT"}}
 	err = l.Entries(walk, from, func(r ledger.Receipt, _ []byte) error {
 		switch {
 		case r.Seq > head.Seq: // appended since
 			return errEnough
-		case a.json:
-			return a.printJSON(struct {
+		case a.AsJSON:
+			return a.JSON(struct {
 				ledger.Entry
 				Hash string `json:"hash"`
 			}{r.Entry, r.Hash})
 		}
-		rows = append(rows, []string{strconv.FormatUint(r.Seq, 10), stamp(r.At), string(r.Kind), r.Run, what(r.Entry)})
+		rows = append(rows, []string{strconv.FormatUint(r.Seq, 10), cli.Stamp(r.At), string(r.Kind), r.Run, what(r.Entry)})
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	if !a.json {
-		a.table(rows...)
+	if !a.AsJSON {
+		a.Table(rows...)
 	}
 	return nil
 }
@@ -286,7 +282,7 @@ var errEnough = errors.New("enough")
 func what(e ledger.Entry) string {
 	switch e.Kind {
 	case ledger.KindRunOpened:
-		return fmt.Sprintf("limit %d (%d x %s)", e.Limit, e.MaxConvTurns, plural(e.MaxDimensions, "dimension"))
+		return fmt.Sprintf("limit %d (%d x %s)", e.Limit, e.MaxConvTurns, cli.Plural(e.MaxDimensions, "dimension"))
 	case ledger.KindTurn:
 		words := []string{fmt.Sprintf("%d of %d", e.Used, e.Limit)}
 		if e.Dimension != "" {
@@ -297,39 +293,39 @@ func what(e ledger.Entry) string {
 		}
 		return strings.Join(words, ", ")
 	case ledger.KindGrant:
-		return fmt.Sprintf("%s granted, limit %d: %s", plural(e.Turns, "turn"), e.Limit, e.Reason)
+		return fmt.Sprintf("%s granted, limit %d: %s", cli.Plural(e.Turns, "turn"), e.Limit, e.Reason)
 	}
 	return fmt.Sprintf("%d of %d", e.Used, e.Limit)
 }
 
-func newLedgerHeadCmd(a *app) *cobra.Command {
+func newLedgerHeadCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "head",
 		Short: "Print the newest entry's number and hash, to be kept elsewhere",
 		Long: `Prints the ledger's id, and the number and hash of its newest entry. Kept outside this machine, they prove later that
 the ledger still holds what it held: find the entry in ledger export and compare its hash.`,
 		Example: `  capgate ledger head --json`,
-		Args:    noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.ledgerHead(cmd)
+		Args:    cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return ledgerHead(a, cmd)
 		}),
 	}
 }
 
-func (a *app) ledgerHead(cmd *cobra.Command) error {
-	l, err := a.openLedger()
+func ledgerHead(a *cli.App, cmd *cobra.Command) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	head, err := l.Head(ctx)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(head)
+	if a.AsJSON {
+		return a.JSON(head)
 	}
-	a.table([]string{"ledger", head.Ledger}, []string{"seq", strconv.FormatUint(head.Seq, 10)}, []string{"hash", head.Hash})
+	a.Table([]string{"ledger", head.Ledger}, []string{"seq", strconv.FormatUint(head.Seq, 10)}, []string{"hash", head.Hash})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 )
 
@@ -105,14 +106,14 @@ func TestLiveClaudeTheDoctorAgreesWithTheClient(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{"main": {search, live.Say("done")}})
 	x := withInstall(ctx, t, s)
 	d, exit := x.doctor()
-	require.Equal(t, StatusDone, exit)
+	require.Equal(t, cli.StatusDone, exit)
 	require.True(t, d.Healthy, "%+v", d.Findings)
 	require.Contains(t, d.Findings, finding{Check: "client", Level: levelOK, Found: "Claude Code " + live.ClaudeVersion})
 	session := x.armSpent()
 	x.claude(session)
 	require.Contains(t, oneResult(t, s.Model, "main", "WebSearch").Text, spent)
 	d, exit = x.doctor()
-	require.Equal(t, StatusDone, exit, "also after a run: %+v", d.Findings)
+	require.Equal(t, cli.StatusDone, exit, "also after a run: %+v", d.Findings)
 	require.True(t, d.Healthy)
 }
 
@@ -125,7 +126,7 @@ func TestLiveClaudeWithHooksDisabledNothingIsJudgedAndTheDoctorSaysSo(t *testing
 	x.claude(session)
 	require.False(t, oneResult(t, s.Model, "main", "WebSearch").IsError)
 	d, exit := x.doctor()
-	require.Equal(t, StatusUnhealthy, exit)
+	require.Equal(t, cli.StatusUnhealthy, exit)
 	var found []string
 	for _, f := range d.Findings {
 		if f.Level == levelFail {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 )
 
@@ -108,7 +109,7 @@ func TestLiveProbeSaysThatClaudeCodeDoesNotFireWithAllHooksDisabled(t *testing.T
 	require.NoError(t, os.MkdirAll(filepath.Join(s.Home, ".claude"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(s.Home, ".claude", "settings.json"), []byte(`{"disableAllHooks":true}`), 0o600))
 	report, stderr, exit := runProbe(ctx, t, s, "claude", s.Clients.Claude)
-	require.Equal(t, StatusUnhealthy, exit, stderr)
+	require.Equal(t, cli.StatusUnhealthy, exit, stderr)
 	assert.Equal(t, probeNot, report.Result)
 	assert.Equal(t, answerNo, answersOf(report)[questionFires])
 	assert.Equal(t, answerNotObserved, answersOf(report)[questionExit2])
@@ -118,7 +119,7 @@ func TestLiveProbeSaysThatClaudeCodeDoesNotFireWithAllHooksDisabled(t *testing.T
 func TestLiveProbeOfAModelThatDoesNothingObservesNothing(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{"capgate-probe": {live.Say("I would rather not")}})
 	report, stderr, exit := runProbe(ctx, t, s, "claude", s.Clients.Claude)
-	require.Equal(t, StatusUnhealthy, exit, stderr)
+	require.Equal(t, cli.StatusUnhealthy, exit, stderr)
 	for question, answer := range answersOf(report) {
 		assert.Equal(t, answerNotObserved, answer, question)
 	}
@@ -129,7 +130,7 @@ func TestLiveProbeWithoutALoginHasNoResult(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "claude")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nunset ANTHROPIC_API_KEY\nexec '"+s.Clients.Claude+"' \"$@\"\n"), 0o700))
 	_, stderr, exit := runProbe(ctx, t, s, "claude", script)
-	require.Equal(t, StatusError, exit)
+	require.Equal(t, cli.StatusError, exit)
 	assert.Regexp(t, `^capgate: .* ended with an error, so there is no result: Not logged in .*, then run the probe again\n$`, stderr)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
 type logOptions struct {
@@ -15,11 +16,11 @@ type logOptions struct {
 	follow bool
 }
 
-func newLogCmd(a *app) *cobra.Command {
+func newLogCmd(a *cli.App) *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use:     "log",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Print the hook's newest decisions",
 		Long: `Prints the newest decisions of the hook that were not a plain pass, oldest first: denied, asked, rewritten, and markers
 that expired. The id in brackets is the one in the reason that the client was given. With --json each decision is one
@@ -27,21 +28,21 @@ JSON object a line, reason included.`,
 		Example: `  capgate log -n 50
   capgate log -f
   capgate log --json | jq 'select(.outcome == "deny")'`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.log(cmd, o)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return log(a, cmd, o)
 		}),
 	}
-	countFlag(cmd, &o.lines, "decisions to print")
+	cli.LinesFlag(cmd, &o.lines, "decisions to print")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "then print each new one, until interrupted")
 	return cmd
 }
 
-func (a *app) log(cmd *cobra.Command, o logOptions) error {
-	if o.lines < 1 {
-		return usagef("-n is %d, it must be at least 1", o.lines)
+func log(a *cli.App, cmd *cobra.Command, o logOptions) error {
+	if err := cli.AtLeastOne("-n", o.lines); err != nil {
+		return err
 	}
-	state, err := a.stateDir()
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -49,10 +50,10 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
 		return decisionlog.Follow(ctx, state, o.lines, func(r decisionlog.Record) error {
-			if err := a.printRecord(r); err != nil {
+			if err := printRecord(a, r); err != nil {
 				return err
 			}
-			return a.out.Flush()
+			return a.Flush()
 		})
 	}
 	records, err := decisionlog.Last(state, o.lines)
@@ -60,7 +61,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 		return err
 	}
 	for _, r := range records {
-		if err := a.printRecord(r); err != nil {
+		if err := printRecord(a, r); err != nil {
 			return err
 		}
 	}
@@ -68,34 +69,27 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 }
 
 // printRecord prints one decision on one line. The columns have fixed widths, because the next line may be an hour away.
-func (a *app) printRecord(r decisionlog.Record) error {
-	if a.json {
-		return a.printJSON(r)
+func printRecord(a *cli.App, r decisionlog.Record) error {
+	if a.AsJSON {
+		return a.JSON(r)
 	}
-	a.printf("%s  %-7s  %-17s  %-9s", stamp(r.At), r.Outcome, r.Code, r.Tool)
-	a.printf("  session %s", orDash(r.Session))
+	a.Printf("%s  %-7s  %-17s  %-9s", cli.Stamp(r.At), r.Outcome, r.Code, r.Tool)
+	a.Printf("  session %s", cli.OrDash(r.Session))
 	if r.Run != "" {
-		a.printf("  run %s", r.Run)
+		a.Printf("  run %s", r.Run)
 	}
 	if r.Used != nil && r.Limit != nil {
-		a.printf("  %s of %s", strconv.FormatInt(*r.Used, 10), strconv.FormatInt(*r.Limit, 10))
+		a.Printf("  %s of %s", strconv.FormatInt(*r.Used, 10), strconv.FormatInt(*r.Limit, 10))
 	}
 	if r.AgentID != "" {
-		a.printf("  agent %s", r.AgentID)
+		a.Printf("  agent %s", r.AgentID)
 	}
 	if r.AgentType != "" {
-		a.printf("  type %s", r.AgentType)
+		a.Printf("  type %s", r.AgentType)
 	}
 	if r.Admission != "" {
-		a.printf("  admission %s", r.Admission)
+		a.Printf("  admission %s", r.Admission)
 	}
-	a.printf("  [%s]\n", r.ID)
+	a.Printf("  [%s]\n", r.ID)
 	return nil
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -17,7 +17,32 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
+
+// commands are all commands, in no order: the help sorts them.
+var commands = []cli.Command{
+	{Name: "scope", New: newScopeCmd},
+	{Name: "turn", New: newTurnCmd},
+	{Name: "run", New: newRunCmd},
+	{Name: "ledger", New: newLedgerCmd},
+	{Name: "status", New: newStatusCmd},
+	{Name: "log", New: newLogCmd},
+	{Name: "explain", New: newExplainCmd},
+	{Name: "spec", New: newSpecCmd},
+	{Name: "admit", New: newAdmitCmd},
+	{Name: "install", New: newInstallCmd},
+	{Name: "doctor", New: newDoctorCmd},
+	{Name: "uninstall", New: newUninstallCmd},
+	{Name: "omp", New: newOMPCmd},
+	{Name: "probe", New: newProbeCmd},
+	{Name: "probe-hook", New: newProbeHookCmd},
+	{Name: "plugin", New: newPluginCmd},
+	{Name: "hook", New: newHookCmd},
+}
+
+// version is set by the linker, -X main.version=v1.2.3, for builds outside a module-aware checkout.
+var version string
 
 // start is taken while the package is initialised, as near to the start of the process as a Go program gets.
 var start = time.Now()
@@ -28,15 +53,16 @@ func main() {
 	}
 	// A reader that has gone away is an error that we report, not a signal that ends us silently.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(Main(Outside{
-		Args:   os.Args[1:],
-		Stdin:  os.Stdin,
-		Stdout: os.Stdout,
-		Stderr: os.Stderr,
-		Lookup: os.LookupEnv,
-		Config: processConfig,
-		Now:    time.Now,
-	}))
+	os.Exit(cli.Main(cli.Outside{
+		Args:    os.Args[1:],
+		Stdin:   os.Stdin,
+		Stdout:  os.Stdout,
+		Stderr:  os.Stderr,
+		Lookup:  os.LookupEnv,
+		Config:  processConfig,
+		Now:     time.Now,
+		Version: version,
+	}, commands))
 }
 
 // isHelp reports whether somebody asks for the hook's help. Any other arguments are the hook's own to judge: a client

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
-func newOMPCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newOMPCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "omp",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Write the extension for Oh My Pi",
 		Long: `Oh My Pi has extensions instead of hooks. capgate's puts every tool call before capgate-hook, and blocks where that is
 missing, crashes, is late or answers nonsense. capgate install --client omp writes it where the client finds it; here it
@@ -20,7 +19,7 @@ can be had without an installation.`,
 	}, newOMPExtensionCmd(a))
 }
 
-func newOMPExtensionCmd(a *app) *cobra.Command {
+func newOMPExtensionCmd(a *cli.App) *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "extension",
@@ -30,9 +29,9 @@ that the hook needs filled in. An extension that is given by omp -e does not rea
 session: install it for those.`,
 		Example: `  capgate omp extension > capgate.ts && omp -e capgate.ts
   capgate omp extension --subagents scout --admission ask > capgate.ts`,
-		Args: noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			env, err := a.hookEnvironment(o)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			env, err := hookEnvironment(a, o)
 			if err != nil {
 				return err
 			}
@@ -44,13 +43,13 @@ session: install it for those.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(struct {
+			if a.AsJSON {
+				return a.JSON(struct {
 					Hook      string `json:"hook"`
 					Extension string `json:"extension"`
 				}{command, string(text)})
 			}
-			_, err = fmt.Fprint(a.out, string(text))
+			_, err = a.Write(text)
 			return err
 		}),
 	}

@@ -17,16 +17,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/settings"
 )
 
 //go:embed plugin/README.md plugin/status.md
 var pluginFiles embed.FS
 
-func newPluginCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newPluginCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "plugin",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Write capgate as a plugin of Claude Code",
 		Long: `A plugin brings the hook, the command line and /capgate:status into a session without a change to any settings file,
 for one session with claude --plugin-dir, or installed from a marketplace.`,
@@ -34,7 +35,7 @@ for one session with claude --plugin-dir, or installed from a marketplace.`,
 	}, newPluginExportCmd(a))
 }
 
-func newPluginExportCmd(a *app) *cobra.Command {
+func newPluginExportCmd(a *cli.App) *cobra.Command {
 	var marketplace bool
 	cmd := &cobra.Command{
 		Use:   "export DIR",
@@ -49,19 +50,9 @@ DIR must be new, empty, or an earlier export with nothing else in it, which is r
 leaves the old plugin, the new one, or none, and never half of one.`,
 		Example: `  capgate plugin export ./capgate-plugin   # then: claude --plugin-dir ./capgate-plugin
   capgate plugin export ./market --marketplace --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 || args[0] == "":
-				return usagef("export needs a directory")
-			case len(args) > 1:
-				return usagef("unexpected argument %q: export takes one directory", args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: a.do(func(_ *cobra.Command, args []string) error { return a.pluginExport(args[0], marketplace) }),
+		Args:              cli.OneArg("a directory", "one directory"),
+		ValidArgsFunction: cli.Directories,
+		RunE:              a.Do(func(_ *cobra.Command, args []string) error { return pluginExport(a, args[0], marketplace) }),
 	}
 	cmd.Flags().BoolVar(&marketplace, "marketplace", false, "make DIR a marketplace, with the plugin in DIR/capgate")
 	return cmd
@@ -81,7 +72,7 @@ const pluginMark = ".capgate-export"
 
 const pluginDescription = "Stops a research loop at its turn cap: counts turns in a ledger, and denies searches and subagents at the cap"
 
-func (a *app) pluginExport(dir string, marketplace bool) error {
+func pluginExport(a *cli.App, dir string, marketplace bool) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -93,7 +84,7 @@ func (a *app) pluginExport(dir string, marketplace bool) error {
 	if err != nil {
 		return err
 	}
-	done := exported{Plugin: dir, Version: pluginVersion(), Action: map[bool]string{true: "updated", false: "exported"}[was]}
+	done := exported{Plugin: dir, Version: pluginVersion(a.Build()), Action: map[bool]string{true: "updated", false: "exported"}[was]}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the directory: %w", err)
 	}
@@ -123,15 +114,15 @@ func (a *app) pluginExport(dir string, marketplace bool) error {
 	if err := swapDir(next, dir, filepath.Join(temp, "old")); err != nil {
 		return fmt.Errorf("put the plugin in its place: %w", err)
 	}
-	a.changes = true
-	if a.json {
-		return a.printJSON(done)
+	a.Changed()
+	if a.AsJSON {
+		return a.JSON(done)
 	}
-	a.printf("%s: %s, version %s\n", done.Plugin, done.Action, done.Version)
+	a.Printf("%s: %s, version %s\n", done.Plugin, done.Action, done.Version)
 	if marketplace {
-		a.printf("next: claude plugin marketplace add %s, then claude plugin install capgate@capgate\n", shQuote(dir))
+		a.Printf("next: claude plugin marketplace add %s, then claude plugin install capgate@capgate\n", shQuote(dir))
 	} else {
-		a.printf("next: claude --plugin-dir %s\n", shQuote(dir))
+		a.Printf("next: claude --plugin-dir %s\n", shQuote(dir))
 	}
 	return nil
 }
@@ -204,8 +195,8 @@ func swapDir(next, dir, old string) error {
 var semver = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-+.\w]*)$`)
 
 // pluginVersion is this program's, as manifests have versions.
-func pluginVersion() string {
-	if m := semver.FindStringSubmatch(buildInfo().Version); m != nil {
+func pluginVersion(b cli.Build) string {
+	if m := semver.FindStringSubmatch(b.Version); m != nil {
 		return m[1]
 	}
 	return "0.0.0-devel"

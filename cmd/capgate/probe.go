@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -31,11 +32,11 @@ type probeOptions struct {
 	timeout               time.Duration
 }
 
-func newProbeCmd(a *app) *cobra.Command {
+func newProbeCmd(a *cli.App) *cobra.Command {
 	o := probeOptions{}
 	cmd := &cobra.Command{
 		Use:     "probe",
-		GroupID: groupClient,
+		GroupID: cli.GroupClient,
 		Short:   "Ask the installed client itself whether its hooks hold inside subagents",
 		Long: `Starts the installed client once, headless, in a scratch directory, with a throw-away settings file whose hook
 is this program. The prompt has the model start one subagent that runs harmless echo commands, of which the hook blocks
@@ -52,8 +53,8 @@ Exit status: 0 FIRES; 3 DOES NOT FIRE; 1 when there is no result: no client, not
 		Example: `  capgate probe
   capgate probe --client omp --yes --json
   capgate probe --bin ./node_modules/.bin/claude --evidence probe.json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return a.probe(cmd.Context(), o) }),
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return probe(a, cmd.Context(), o) }),
 	}
 	cmd.Flags().StringVar(&o.client, "client", "claude", "which client: claude or omp")
 	cmd.Flags().StringVar(&o.bin, "bin", "", "the client's program; default claude or omp, as found on PATH")
@@ -61,15 +62,9 @@ Exit status: 0 FIRES; 3 DOES NOT FIRE; 1 when there is no result: no client, not
 	cmd.Flags().StringVar(&o.evidence, "evidence", "", "file for the evidence; default capgate-probe-CLIENT-VERSION.json")
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace the evidence file where there is one")
 	cmd.Flags().DurationVar(&o.timeout, "timeout-client", 3*time.Minute, "how long the client may take")
-	must(cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions([]string{"claude", "omp"}, noFiles)))
+	cli.Must(cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions([]string{"claude", "omp"}, cli.NoFiles)))
 	return cmd
 }
-
-// notFiring is the error of a probe whose result is DOES NOT FIRE.
-type notFiring string
-
-func (n notFiring) Error() string { return string(n) }
-func (n notFiring) Unwrap() error { return unhealthy(1) } // the same exit status
 
 // probeReport is the evidence, and what `probe --json` prints.
 type probeReport struct {
@@ -97,38 +92,38 @@ type probeEvidence struct {
 	Payload  any       `json:"payload"` // without paths to transcripts, and without the content of calls that are not the probe's
 }
 
-func (a *app) probe(ctx context.Context, o probeOptions) error {
+func probe(a *cli.App, ctx context.Context, o probeOptions) error {
 	name, ok := map[string]string{"claude": "Claude Code", "omp": "Oh My Pi"}[o.client]
 	switch {
 	case !ok:
-		return usagef("--client is %q: it takes claude or omp", o.client)
+		return cli.Usagef("--client is %q: it takes claude or omp", o.client)
 	case o.timeout <= 0:
-		return usagef("--timeout-client is %v, it must be more than 0", o.timeout)
+		return cli.Usagef("--timeout-client is %v, it must be more than 0", o.timeout)
 	case o.client == "omp" && runtime.GOOS == "windows":
 		return errors.New("probing Oh My Pi needs a shell script as its hook, which Windows does not run")
-	case !o.yes && !a.attended():
+	case !o.yes && !cli.IsTerminal(a.Stdin):
 		return errors.New("probe spends model calls on your account and there is no terminal to ask on: give --yes")
 	}
 	// The client is in a process group of its own, so that an interrupt reaches it only through us.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	p, err := a.newProbe(ctx, o)
+	p, err := newProbe(a, ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.clean()
 
-	plan := a.printf
-	if a.json {
+	plan := a.Printf
+	if a.AsJSON {
 		plan = func(format string, args ...any) {
 			fmt.Fprintln(a.Stderr, gates.Visible(strings.TrimSuffix(fmt.Sprintf(format, args...), "\n")))
 		}
 	}
-	if !a.json || !o.yes {
+	if !a.AsJSON || !o.yes {
 		plan("capgate probe starts %s (%s %s) once, headless, in a scratch directory, with a throw-away settings file.\n", p.bin, name, p.version)
 		plan("A model starts one subagent, and harmless echo commands are run: about ten small model calls on your account,\n")
 		plan("in at most %v. No installed file is changed. The evidence goes to %s.\n", o.timeout, p.evidence)
-		_ = a.out.Flush() // an error stays in a.out, where Main finds it
+		_ = a.Flush() // an error stays in the printer, where Main finds it
 	}
 	if !o.yes {
 		fmt.Fprint(a.Stderr, "Go on? Only yes does: ")
@@ -142,7 +137,7 @@ func (a *app) probe(ctx context.Context, o probeOptions) error {
 		return err
 	}
 	report := probeReport{
-		Client: o.client, Version: p.version, Program: p.bin, Time: a.Now().UTC(), Capgate: buildInfo().String(), Exit: seen.outcome.Exit,
+		Client: o.client, Version: p.version, Program: p.bin, Time: a.Now().UTC(), Capgate: a.Build().String(), Exit: seen.outcome.Exit,
 		ClientError: seen.outcome.Error, Denials: seen.outcome.Denials, Stats: seen.outcome.Stats, CallsFile: callsFile, Calls: calls,
 		EvidenceFile: p.evidence,
 	}
@@ -156,55 +151,41 @@ func (a *app) probe(ctx context.Context, o probeOptions) error {
 	if err := p.write(report, o.force); err != nil {
 		return err
 	}
-	a.changes = true
-	if a.json {
-		err = a.printJSON(report)
+	a.Changed()
+	if a.AsJSON {
+		err = a.JSON(report)
 	} else {
-		a.printProbe(name, report)
+		printProbe(a, name, report)
 	}
 	if err == nil && report.Result != probeFires {
-		err = notFiring("it was not shown that a denial holds inside a subagent of this client: there, the bound is capgate turn alone")
+		err = cli.WithStatus(cli.StatusUnhealthy, errors.New("it was not shown that a denial holds inside a subagent of this client: there, the bound is capgate turn alone"))
 	}
 	return err
 }
 
-func (a *app) printProbe(name string, r probeReport) {
-	a.printf("\n%s %s\n", name, r.Version)
+func printProbe(a *cli.App, name string, r probeReport) {
+	a.Printf("\n%s %s\n", name, r.Version)
 	for _, answer := range r.Answers {
-		a.printf("%-12s  %s\n              %s", answer.Answer, questionText[answer.Question], answer.Why)
+		a.Printf("%-12s  %s\n              %s", answer.Answer, questionText[answer.Question], answer.Why)
 		if len(answer.Calls) > 0 {
-			a.printf(" (%s line %s)", r.CallsFile, strings.Trim(strings.ReplaceAll(fmt.Sprint(answer.Calls), " ", ", "), "[]"))
+			a.Printf(" (%s line %s)", r.CallsFile, strings.Trim(strings.ReplaceAll(fmt.Sprint(answer.Calls), " ", ", "), "[]"))
 		}
-		a.printf("\n")
+		a.Printf("\n")
 	}
-	a.printf("evidence: %s\nRESULT: %s\n", r.EvidenceFile, r.Result)
-}
-
-// attended says that there is a terminal to ask on.
-func (a *app) attended() bool {
-	f, ok := a.Stdin.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	a.Printf("evidence: %s\nRESULT: %s\n", r.EvidenceFile, r.Result)
 }
 
 // clientProbe is one probe of one client.
 type clientProbe struct {
-	*app
+	*cli.App
 	o                      probeOptions
 	bin, version, evidence string
 	dir                    string // scratch: the settings and what the hook records
 	work                   string // below it, the client's working directory
 }
 
-func (a *app) newProbe(ctx context.Context, o probeOptions) (*clientProbe, error) {
-	p := &clientProbe{app: a, o: o, bin: o.bin, evidence: o.evidence}
+func newProbe(a *cli.App, ctx context.Context, o probeOptions) (*clientProbe, error) {
+	p := &clientProbe{App: a, o: o, bin: o.bin, evidence: o.evidence}
 	if p.bin == "" {
 		p.bin = o.client
 	}
@@ -218,7 +199,7 @@ func (a *app) newProbe(ctx context.Context, o probeOptions) (*clientProbe, error
 	p.bin = found
 	out, err := p.ask(ctx, "--version")
 	if p.version = regexp.MustCompile(`\d+\.\d+\.\d+[-+.\w]*`).FindString(out); err != nil || p.version == "" {
-		return nil, fmt.Errorf("%s --version says no version but %q (%v): is it %s? Name it with --bin", p.bin, firstLine(out), err, o.client)
+		return nil, fmt.Errorf("%s --version says no version but %q (%v): is it %s? Name it with --bin", p.bin, cli.FirstLine(out), err, o.client)
 	}
 	if p.evidence == "" {
 		p.evidence = fmt.Sprintf("capgate-probe-%s-%s.json", o.client, p.version)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
 // Answers of the probe.
@@ -130,7 +132,7 @@ func (o observed) fires() probeAnswer {
 		case !c.before():
 		case c.AgentID != "":
 			if a.Answer == "" {
-				a.Why = fmt.Sprintf("agent_id %s, agent_type %s", c.AgentID, orDash(c.AgentType))
+				a.Why = fmt.Sprintf("agent_id %s, agent_type %s", c.AgentID, cli.OrDash(c.AgentType))
 			}
 			a.Answer = answerYes
 			a.Calls = append(a.Calls, c.Line)
@@ -168,14 +170,14 @@ func (o observed) unseen() (line int, why string) {
 			Uses int `json:"totalToolUseCount"`
 		}
 		if c.after() && c.spawns() && json.Unmarshal(c.Response, &response) == nil && response.Uses > 0 {
-			return c.Line, fmt.Sprintf("a subagent made %s, and the hook was asked about none of them", plural(response.Uses, "call"))
+			return c.Line, fmt.Sprintf("a subagent made %s, and the hook was asked about none of them", cli.Plural(response.Uses, "call"))
 		}
 	}
 	var stats struct {
 		Completed int `json:"completed"`
 	}
 	if len(o.calls) == 0 && json.Unmarshal(o.outcome.Stats, &stats) == nil && stats.Completed > 0 {
-		return 0, fmt.Sprintf("%s came to an end, and the hook was never run", plural(stats.Completed, "subagent"))
+		return 0, fmt.Sprintf("%s came to an end, and the hook was never run", cli.Plural(stats.Completed, "subagent"))
 	}
 	return 0, ""
 }
@@ -306,7 +308,7 @@ func ompOutcome(exit int, stdout, stderr []byte) clientOutcome {
 			if event.Message.Role == "assistant" {
 				failure = ""
 				if event.Message.StopReason == "error" {
-					failure = orDash(event.Message.Error)
+					failure = cli.OrDash(event.Message.Error)
 				}
 			}
 		case "agent_end":

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate/omp"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -36,7 +37,7 @@ const callsFile = "calls.jsonl"
 // maxProbePayload bounds what the probe's hook reads of a payload, in bytes. Of a longer one nothing is known, and it passes.
 const maxProbePayload = 1 << 20
 
-func newProbeHookCmd(a *app) *cobra.Command {
+func newProbeHookCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe-hook DIR [--client omp]",
 		Hidden: true,
@@ -46,15 +47,15 @@ capgate probe as planned. Every other call passes: the exit status is 2 for the 
 else 0, whatever happens.`,
 		Example:            `  echo '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}' | capgate probe-hook /tmp`,
 		DisableFlagParsing: true,
-		RunE: a.do(func(_ *cobra.Command, args []string) error {
-			os.Exit(a.probeHook(args))
+		RunE: a.Do(func(_ *cobra.Command, args []string) error {
+			os.Exit(probeHook(a, args))
 			return nil
 		}),
 	}
 }
 
 // probeHook records a call, answers it and returns the exit status. What goes wrong is no reason to hold up a call.
-func (a *app) probeHook(args []string) (status int) {
+func probeHook(a *cli.App, args []string) (status int) {
 	defer func() {
 		if recover() != nil {
 			status = 0

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 )
 
-func newRunCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newRunCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "run",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Open, show, extend and close runs",
 		Long: `A run is one execution of a research loop. Its limit is max-conv-turns x max-dimensions turns, plus what was granted
 later. All of it is in the ledger, which only ever grows.`,
@@ -26,53 +27,51 @@ later. All of it is in the ledger, which only ever grows.`,
 }
 
 // runFlag adds --run to a command that cannot do without.
-func runFlag(a *app, cmd *cobra.Command, run *flagText) {
+func runFlag(a *cli.App, cmd *cobra.Command, run *cli.Text) {
 	cmd.Flags().Var(run, "run", "run id")
-	requireFlags(cmd, "run")
-	must(cmd.RegisterFlagCompletionFunc("run", a.completeRuns))
+	cli.RequireFlags(cmd, "run")
+	cli.Must(cmd.RegisterFlagCompletionFunc("run", completeRuns(a)))
 }
 
 type runOpenOptions struct {
-	run                         flagText
+	run                         cli.Text
 	maxConvTurns, maxDimensions int64
 }
 
 func limitFlags(cmd *cobra.Command, o *runOpenOptions) {
 	cmd.Flags().Int64Var(&o.maxConvTurns, "max-conv-turns", 0, "turns of one dimension, at least 1")
 	cmd.Flags().Int64Var(&o.maxDimensions, "max-dimensions", 0, "dimensions, at least 1; the limit is the product of both")
-	requireFlags(cmd, "max-conv-turns", "max-dimensions")
+	cli.RequireFlags(cmd, "max-conv-turns", "max-dimensions")
 }
 
 // openRun opens a run in the ledger, with the state directory and the ledger where there are none yet. It returns the
 // run as it is now and whether it was open before.
-func (a *app) openRun(cmd *cobra.Command, l ledger.Ledger, o runOpenOptions) (u ledger.Usage, again bool, err error) {
-	for _, limit := range []struct {
-		flag string
-		n    int64
-	}{{"max-conv-turns", o.maxConvTurns}, {"max-dimensions", o.maxDimensions}} {
-		if limit.n < 1 {
-			return u, false, usagef("--%s is %d, it must be at least 1", limit.flag, limit.n)
-		}
+func openRun(a *cli.App, cmd *cobra.Command, l ledger.Ledger, o runOpenOptions) (u ledger.Usage, again bool, err error) {
+	if err := cli.AtLeastOne("--max-conv-turns", o.maxConvTurns); err != nil {
+		return u, false, err
 	}
-	state, err := a.stateDir()
+	if err := cli.AtLeastOne("--max-dimensions", o.maxDimensions); err != nil {
+		return u, false, err
+	}
+	state, err := a.StateDir()
 	if err != nil {
 		return u, false, err
 	}
-	if err := makeStateDir(state); err != nil {
+	if err := cli.MakeStateDir(state); err != nil {
 		return u, false, err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	r, err := l.OpenRun(ctx, string(o.run), o.maxConvTurns, o.maxDimensions)
 	if err != nil {
 		return u, false, err
 	}
-	a.changes = true
+	a.Changed()
 	u, err = l.Usage(ctx, r.Run)
 	return u, r.Replayed, err
 }
 
-func newRunOpenCmd(a *app) *cobra.Command {
+func newRunOpenCmd(a *cli.App) *cobra.Command {
 	var o runOpenOptions
 	cmd := &cobra.Command{
 		Use:   "open RUN",
@@ -81,35 +80,35 @@ func newRunOpenCmd(a *app) *cobra.Command {
 same limits changes nothing; other limits are an error, and so is a run that was closed. No session is armed: that is
 scope open, which opens the run, too.`,
 		Example: `  capgate run open storm-42 --max-conv-turns 4 --max-dimensions 2`,
-		Args:    runArg,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			o.run = flagText(args[0])
-			return a.runOpen(cmd, o)
+		Args:    cli.RunArg,
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			o.run = cli.Text(args[0])
+			return runOpen(a, cmd, o)
 		}),
 	}
 	limitFlags(cmd, &o)
 	return cmd
 }
 
-func (a *app) runOpen(cmd *cobra.Command, o runOpenOptions) error {
-	l, err := a.openLedger()
+func runOpen(a *cli.App, cmd *cobra.Command, o runOpenOptions) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	u, again, err := a.openRun(cmd, l, o)
+	u, again, err := openRun(a, cmd, l, o)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(struct {
+	if a.AsJSON {
+		return a.JSON(struct {
 			runShown
 			Replayed bool `json:"replayed"` // it was open before
 		}{showRun(u), again})
 	}
 	if again {
-		a.printf("run %s is open already: %d of %d turns used\n", u.Run, u.Used, u.Limit)
+		a.Printf("run %s is open already: %d of %d turns used\n", u.Run, u.Used, u.Limit)
 	} else {
-		a.printf("run %s is open: limit %s (%d x %s)\n", u.Run, plural(u.Limit, "turn"), u.MaxConvTurns, plural(u.MaxDimensions, "dimension"))
+		a.Printf("run %s is open: limit %s (%d x %s)\n", u.Run, cli.Plural(u.Limit, "turn"), u.MaxConvTurns, cli.Plural(u.MaxDimensions, "dimension"))
 	}
 	return nil
 }
@@ -154,7 +153,7 @@ func (s runShown) status() string {
 	return "open"
 }
 
-func newRunShowCmd(a *app) *cobra.Command {
+func newRunShowCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show what a run has spent and what remains",
@@ -162,46 +161,46 @@ func newRunShowCmd(a *app) *cobra.Command {
 be refused. Reads only, so it is safe at any time.`,
 		Example: `  capgate run show storm-42
   capgate run show storm-42 --json`,
-		Args:              runArg,
-		ValidArgsFunction: a.completeRunArg,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.runShow(cmd, args[0])
+		Args:              cli.RunArg,
+		ValidArgsFunction: completeRunArg(a),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return runShow(a, cmd, args[0])
 		}),
 	}
 }
 
-func (a *app) runShow(cmd *cobra.Command, run string) error {
-	l, err := a.openLedger()
+func runShow(a *cli.App, cmd *cobra.Command, run string) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	u, err := l.Usage(ctx, run)
 	if err != nil {
 		return err
 	}
 	s := showRun(u)
-	if a.json {
-		return a.printJSON(s)
+	if a.AsJSON {
+		return a.JSON(s)
 	}
 	rows := [][]string{
 		{"run", s.Run},
 		{"status", s.status()},
 		{"used", fmt.Sprintf("%d of %d", s.Used, s.Limit)},
 		{"remaining", strconv.FormatInt(s.Remaining, 10)},
-		{"limits", fmt.Sprintf("%s x %s, %d granted", plural(s.MaxConvTurns, "turn"), plural(s.MaxDimensions, "dimension"), s.Granted)},
-		{"opened", stamp(s.OpenedAt)},
-		{"last entry", fmt.Sprintf("%s (%d)", stamp(s.LastAt), s.LastSeq)},
+		{"limits", fmt.Sprintf("%s x %s, %d granted", cli.Plural(s.MaxConvTurns, "turn"), cli.Plural(s.MaxDimensions, "dimension"), s.Granted)},
+		{"opened", cli.Stamp(s.OpenedAt)},
+		{"last entry", fmt.Sprintf("%s (%d)", cli.Stamp(s.LastAt), s.LastSeq)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Dimensions)) {
 		rows = append(rows, []string{"dimension " + name, fmt.Sprintf("%d of %d", s.Dimensions[name], s.MaxConvTurns)})
 	}
-	a.table(rows...)
+	a.Table(rows...)
 	return nil
 }
 
-func newRunListCmd(a *app) *cobra.Command {
+func newRunListCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List all runs, oldest first",
@@ -209,19 +208,19 @@ func newRunListCmd(a *app) *cobra.Command {
 are ended.`,
 		Example: `  capgate run list
   capgate run list --json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.runList(cmd)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return runList(a, cmd)
 		}),
 	}
 }
 
-func (a *app) runList(cmd *cobra.Command) error {
-	l, err := a.openLedger()
+func runList(a *cli.App, cmd *cobra.Command) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	all, err := l.Runs(ctx)
 	if err != nil {
@@ -234,13 +233,13 @@ func (a *app) runList(cmd *cobra.Command) error {
 		runs = append(runs, s)
 		rows = append(rows, []string{
 			s.Run, s.status(), strconv.FormatInt(s.Used, 10), strconv.FormatInt(s.Limit, 10),
-			strconv.FormatInt(s.Remaining, 10), fmt.Sprintf("%d of %d", len(s.Dimensions), s.MaxDimensions), stamp(s.OpenedAt),
+			strconv.FormatInt(s.Remaining, 10), fmt.Sprintf("%d of %d", len(s.Dimensions), s.MaxDimensions), cli.Stamp(s.OpenedAt),
 		})
 	}
-	if a.json {
-		return a.printJSON(runs)
+	if a.AsJSON {
+		return a.JSON(runs)
 	}
-	a.table(rows...)
+	a.Table(rows...)
 	return nil
 }
 
@@ -266,51 +265,53 @@ func changeRun(r ledger.Receipt) runChanged {
 	}
 }
 
-func newRunCloseCmd(a *app) *cobra.Command {
+func newRunCloseCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close RUN",
 		Short: "End a run: it takes no more turns",
 		Long: `Ends the run for good: it takes no more turns and no grant, and cannot be opened again. Closing again changes nothing.
 Sessions stay armed: disarm them with scope close.`,
 		Example:           `  capgate run close storm-42`,
-		Args:              runArg,
-		ValidArgsFunction: a.completeRunArg,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.runClose(cmd, args[0])
+		Args:              cli.RunArg,
+		ValidArgsFunction: completeRunArg(a),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return runClose(a, cmd, args[0])
 		}),
 	}
 }
 
-func (a *app) runClose(cmd *cobra.Command, run string) error {
-	l, err := a.openLedger()
+func runClose(a *cli.App, cmd *cobra.Command, run string) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	r, err := l.CloseRun(ctx, run)
 	if err != nil {
 		return err
 	}
-	a.changes = !r.Replayed
-	if a.json {
-		return a.printJSON(changeRun(r))
+	if !r.Replayed {
+		a.Changed()
+	}
+	if a.AsJSON {
+		return a.JSON(changeRun(r))
 	}
 	already := ""
 	if r.Replayed {
 		already = " already"
 	}
-	a.printf("run %s is closed%s: %d of %d turns used\n", r.Run, already, r.Used, r.Limit)
+	a.Printf("run %s is closed%s: %d of %d turns used\n", r.Run, already, r.Used, r.Limit)
 	return nil
 }
 
 type runGrantOptions struct {
 	run    string
 	turns  int64
-	reason flagText
+	reason cli.Text
 }
 
-func newRunGrantCmd(a *app) *cobra.Command {
+func newRunGrantCmd(a *cli.App) *cobra.Command {
 	var o runGrantOptions
 	cmd := &cobra.Command{
 		Use:   "grant RUN",
@@ -319,41 +320,41 @@ func newRunGrantCmd(a *app) *cobra.Command {
 the grant. The bounds of dimensions stay what they were, so a run whose dimensions are all spent takes granted turns
 without a dimension only.`,
 		Example:           `  capgate run grant storm-42 --turns 4 --reason "one more dimension, agreed in review"`,
-		Args:              runArg,
-		ValidArgsFunction: a.completeRunArg,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		Args:              cli.RunArg,
+		ValidArgsFunction: completeRunArg(a),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			o.run = args[0]
-			return a.runGrant(cmd, o)
+			return runGrant(a, cmd, o)
 		}),
 	}
 	cmd.Flags().Int64Var(&o.turns, "turns", 0, "turns to add, at least 1")
 	cmd.Flags().Var(&o.reason, "reason", "why; recorded in the ledger")
-	requireFlags(cmd, "turns", "reason")
+	cli.RequireFlags(cmd, "turns", "reason")
 	return cmd
 }
 
-func (a *app) runGrant(cmd *cobra.Command, o runGrantOptions) error {
-	if o.turns < 1 {
-		return usagef("--turns is %d, it must be at least 1", o.turns)
+func runGrant(a *cli.App, cmd *cobra.Command, o runGrantOptions) error {
+	if err := cli.AtLeastOne("--turns", o.turns); err != nil {
+		return err
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	r, err := l.Grant(ctx, o.run, o.turns, string(o.reason))
 	if err != nil {
 		return err
 	}
-	a.changes = true
-	if a.json {
-		return a.printJSON(changeRun(r))
+	a.Changed()
+	if a.AsJSON {
+		return a.JSON(changeRun(r))
 	}
-	a.printf("run %s is granted %s: %d of %d used\n", r.Run, plural(r.Turns, "turn"), r.Used, r.Limit)
+	a.Printf("run %s is granted %s: %d of %d used\n", r.Run, cli.Plural(r.Turns, "turn"), r.Used, r.Limit)
 	// Best effort: the grant is recorded.
 	if u, err := l.Usage(ctx, o.run); err == nil && len(u.Dimensions) > 0 {
-		a.printf("only the run's limit is raised: granted turns are for turns without --dimension, or for dimensions that are not full\n")
+		a.Printf("only the run's limit is raised: granted turns are for turns without --dimension, or for dimensions that are not full\n")
 	}
 	return nil
 }

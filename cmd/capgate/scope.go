@@ -9,19 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
 
-// sessionVariables are where a client tells its commands the session they run in: Claude Code does so itself, for Oh My
-// Pi our extension does.
-var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "CAPGATE_SESSION_ID"}
-
-func newScopeCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newScopeCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "scope",
-		GroupID: groupLoop,
+		GroupID: cli.GroupLoop,
 		Short:   "Arm and disarm sessions: while one is armed, the hook holds it to its run's cap",
 		Long: `A session is in scope of a run while it has a fresh marker, a small file in the state directory. The hook judges only
 sessions in scope; everything else passes. A marker that is older than CAPGATE_SCOPE_TTL_MS (6 hours by default) counts
@@ -33,34 +29,34 @@ no more, so that a crashed loop does not hold its session for ever.`,
 }
 
 // sessionFlag adds --session to a command.
-func sessionFlag(a *app, cmd *cobra.Command, session *flagText) {
-	cmd.Flags().Var(session, "session", "session id; default "+strings.Join(sessionVariables, " or "))
-	must(cmd.RegisterFlagCompletionFunc("session", a.completeSessions))
+func sessionFlag(a *cli.App, cmd *cobra.Command, session *cli.Text) {
+	cmd.Flags().Var(session, "session", "session id; default "+strings.Join(cli.SessionVariables, " or "))
+	cli.Must(cmd.RegisterFlagCompletionFunc("session", a.Sessions))
 }
 
 // session returns the session that a command is about.
-func (a *app) session(flag flagText) (string, error) {
+func session(a *cli.App, flag cli.Text) (string, error) {
 	id := string(flag)
-	for _, name := range sessionVariables {
+	for _, name := range cli.SessionVariables {
 		if id == "" {
 			id, _ = a.Lookup(name)
 		}
 	}
 	if id == "" {
-		return "", usagef("no session: give --session, or run inside a client that sets %s", strings.Join(sessionVariables, " or "))
+		return "", cli.Usagef("no session: give --session, or run inside a client that sets %s", strings.Join(cli.SessionVariables, " or "))
 	}
 	if !scope.ValidSession(id) {
-		return "", usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
+		return "", cli.Usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
 	}
 	return id, nil
 }
 
 type scopeOpenOptions struct {
-	session flagText
+	session cli.Text
 	runOpenOptions
 }
 
-func newScopeOpenCmd(a *app) *cobra.Command {
+func newScopeOpenCmd(a *cli.App) *cobra.Command {
 	var o scopeOpenOptions
 	cmd := &cobra.Command{
 		Use:   "open",
@@ -75,9 +71,9 @@ count up.
 
 The hook finds both by CAPGATE_DATA_DIR and CAPGATE_LEDGER alone: with --state or --ledger, name the same places there.`,
 		Example: `  capgate scope open --session S --run storm-42 --max-conv-turns 4 --max-dimensions 2`,
-		Args:    noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.scopeOpen(cmd, o)
+		Args:    cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return scopeOpen(a, cmd, o)
 		}),
 	}
 	sessionFlag(a, cmd, &o.session)
@@ -100,16 +96,16 @@ type scopeOpened struct {
 	Replaced string `json:"replaced_run,omitempty"`
 }
 
-func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
-	session, err := a.session(o.session)
+func scopeOpen(a *cli.App, cmd *cobra.Command, o scopeOpenOptions) error {
+	session, err := session(a, o.session)
 	if err != nil {
 		return err
 	}
-	state, ttl, err := a.markers()
+	state, ttl, err := a.Markers()
 	if err != nil {
 		return err
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
@@ -117,20 +113,20 @@ func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
 	before, beforeErr := scope.Read(state, session)
 	switch {
 	case errors.Is(beforeErr, scope.ErrState):
-		if err := makeStateDir(state); err != nil {
+		if err := cli.MakeStateDir(state); err != nil {
 			return err
 		}
 		return beforeErr
 	case beforeErr == nil && !before.Expired(a.Now(), ttl):
-		if err := a.stillHeld(cmd, l, before); err != nil {
+		if err := stillHeld(a, cmd, l, before); err != nil {
 			return err
 		}
 	}
-	usage, _, err := a.openRun(cmd, l, o.runOpenOptions)
+	usage, _, err := openRun(a, cmd, l, o.runOpenOptions)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	head, err := l.Head(ctx)
 	if err != nil {
@@ -159,24 +155,24 @@ func (a *app) scopeOpen(cmd *cobra.Command, o scopeOpenOptions) error {
 		opened.Replaced = before.Run
 		again = fmt.Sprintf(", and no longer for run %s", before.Run)
 	}
-	if a.json {
-		return a.printJSON(opened)
+	if a.AsJSON {
+		return a.JSON(opened)
 	}
-	a.printf("session %s is armed for run %s%s: %d of %d turns used\n", session, usage.Run, again, usage.Used, usage.Limit)
+	a.Printf("session %s is armed for run %s%s: %d of %d turns used\n", session, usage.Run, again, usage.Used, usage.Limit)
 	return nil
 }
 
 // stillHeld checks that the ledger holds what it held when the session was armed. Whatever is wrong with the run itself
 // is for others to say.
-func (a *app) stillHeld(cmd *cobra.Command, l ledger.Ledger, m scope.Marker) error {
+func stillHeld(a *cli.App, cmd *cobra.Command, l ledger.Ledger, m scope.Marker) error {
 	if m.Anchor == nil {
 		return nil
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	anchor := ledger.Anchor(*m.Anchor)
 	_, err := l.Budget(ctx, m.Run, &anchor)
-	file, _ := a.ledgerPath()
+	file, _ := a.LedgerPath()
 	wayOut := fmt.Sprintf("restore it from a copy, or give the old count up with `capgate scope close --session %s`", m.Session)
 	switch {
 	case errors.Is(err, ledger.ErrRunUnknown):
@@ -200,29 +196,29 @@ func notArmed(run string, err error) error {
 	return fmt.Errorf("run %s is open, but the session is not armed: %w", run, err)
 }
 
-func newScopeCloseCmd(a *app) *cobra.Command {
-	var session flagText
+func newScopeCloseCmd(a *cli.App) *cobra.Command {
+	var session cli.Text
 	cmd := &cobra.Command{
 		Use:   "close",
 		Short: "Disarm a session",
 		Long: `Disarms the session: the hook lets its calls pass again. The run stays open and keeps its count. A session that is not
 armed is no error, so a loop may close its scope in any clean-up.`,
 		Example: `  capgate scope close --session S`,
-		Args:    noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			return a.scopeClose(session)
+		Args:    cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			return scopeClose(a, session)
 		}),
 	}
 	sessionFlag(a, cmd, &session)
 	return cmd
 }
 
-func (a *app) scopeClose(flag flagText) error {
-	session, err := a.session(flag)
+func scopeClose(a *cli.App, flag cli.Text) error {
+	session, err := session(a, flag)
 	if err != nil {
 		return err
 	}
-	state, err := a.stateDir()
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -231,17 +227,19 @@ func (a *app) scopeClose(flag flagText) error {
 		return err
 	}
 	_ = scope.Forget(state, session)
-	a.changes = closed
-	if a.json {
-		return a.printJSON(struct {
+	if closed {
+		a.Changed()
+	}
+	if a.AsJSON {
+		return a.JSON(struct {
 			Session string `json:"session"`
 			Closed  bool   `json:"closed"` // false: it was not armed
 		}{session, closed})
 	}
 	if closed {
-		a.printf("session %s is disarmed\n", session)
+		a.Printf("session %s is disarmed\n", session)
 	} else {
-		a.printf("session %s was not armed in %s\n", session, state)
+		a.Printf("session %s was not armed in %s\n", session, state)
 	}
 	return nil
 }
@@ -300,7 +298,7 @@ func (m listedMarker) dated() string {
 	return m.age() + " old"
 }
 
-func newScopeListCmd(a *app) *cobra.Command {
+func newScopeListCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the sessions that have a marker",
@@ -310,15 +308,15 @@ until it is armed again, disarmed or expired. An age that is "ahead" is of a mar
 ahead than markers hold has expired, too.`,
 		Example: `  capgate scope list
   capgate scope list --json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.scopeList(cmd)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return scopeList(a, cmd)
 		}),
 	}
 }
 
-func (a *app) scopeList(cmd *cobra.Command) error {
-	state, ttl, err := a.markers()
+func scopeList(a *cli.App, cmd *cobra.Command) error {
+	state, ttl, err := a.Markers()
 	if err != nil {
 		return err
 	}
@@ -329,39 +327,29 @@ func (a *app) scopeList(cmd *cobra.Command) error {
 	markers, now := []listedMarker{}, a.Now()
 	for _, l := range listed {
 		m := listMarker(l, now, ttl)
-		m.Hook = a.hookWord(cmd, state, l)
+		m.Hook = hookWord(a, cmd, state, l)
 		markers = append(markers, m)
 	}
-	if a.json {
-		return a.printJSON(markers)
+	if a.AsJSON {
+		return a.JSON(markers)
 	}
 	if len(markers) == 0 {
-		a.printf("no session is armed in %s\n", state)
+		a.Printf("no session is armed in %s\n", state)
 		return nil
 	}
 	rows := [][]string{{"SESSION", "STATUS", "HOOK", "RUN", "STARTED", "AGE"}}
 	for _, m := range markers {
 		started := ""
 		if m.StartedAt != nil {
-			started = stamp(*m.StartedAt)
+			started = cli.Stamp(*m.StartedAt)
 		}
 		rows = append(rows, []string{m.Session, m.status(), m.Hook, m.Run, started, m.age()})
 	}
-	a.table(rows...)
+	a.Table(rows...)
 	return nil
 }
 
-// markers returns the state directory and how long a marker in it holds.
-func (a *app) markers() (state string, ttl time.Duration, err error) {
-	c, err := a.Config()
-	if err != nil {
-		return "", 0, err
-	}
-	state, err = a.stateDir()
-	return state, c.ScopeTTL.Duration(capgate.DefaultScopeTTL), err
-}
-
-func newScopeSweepCmd(a *app) *cobra.Command {
+func newScopeSweepCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sweep",
 		Short: "Remove expired markers",
@@ -369,41 +357,43 @@ func newScopeSweepCmd(a *app) *cobra.Command {
 further in the future than that, and temporary files that a crash left behind. A session that is armed again at the
 same moment keeps its new marker.`,
 		Example: `  capgate scope sweep`,
-		Args:    noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			return a.scopeSweep()
+		Args:    cli.NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			return scopeSweep(a)
 		}),
 	}
 }
 
-func (a *app) scopeSweep() error {
-	state, ttl, err := a.markers()
+func scopeSweep(a *cli.App) error {
+	state, ttl, err := a.Markers()
 	if err != nil {
 		return err
 	}
 	now := a.Now()
 	removed, err := scope.Sweep(state, ttl, now)
-	a.changes = len(removed) > 0
+	if len(removed) > 0 {
+		a.Changed()
+	}
 	markers := []listedMarker{}
 	for _, l := range removed {
 		m := listMarker(l, now, ttl)
 		markers = append(markers, m)
-		if !a.json {
+		if !a.AsJSON {
 			run := "unreadable"
 			if m.Error == "" {
 				run = "run " + m.Run
 			}
-			a.printf("removed the marker of session %s (%s, %s)\n", m.Session, run, m.dated())
+			a.Printf("removed the marker of session %s (%s, %s)\n", m.Session, run, m.dated())
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(markers)
+	if a.AsJSON {
+		return a.JSON(markers)
 	}
 	if len(markers) == 0 {
-		a.printf("no expired marker in %s\n", filepath.Join(state, scope.DirName))
+		a.Printf("no expired marker in %s\n", filepath.Join(state, scope.DirName))
 	}
 	return nil
 }

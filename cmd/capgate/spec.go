@@ -12,13 +12,14 @@ import (
 
 	"github.com/capgate/capgate/capgate/claude"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 )
 
-func newSpecCmd(a *app) *cobra.Command {
-	return group(&cobra.Command{
+func newSpecCmd(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
 		Use:     "spec",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Check a spec of subagents, or derive one from agent definitions",
 		Long: `A spec is a JSON file that declares which subagents an agent may start, how they are started, and whether a human is
 asked first. CAPGATE_SPEC in the client's environment names it and turns the subagent gates on.`,
@@ -27,8 +28,8 @@ asked first. CAPGATE_SPEC in the client's environment names it and turns the sub
 	}, newSpecCheckCmd(a), newSpecDeriveCmd(a))
 }
 
-func newSpecCheckCmd(a *app) *cobra.Command {
-	var tools flagText
+func newSpecCheckCmd(a *cli.App) *cobra.Command {
+	var tools cli.Text
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Read a spec as the hook does, and say what it declares",
@@ -41,20 +42,15 @@ is taken to have those, and a subagent that cannot start makes the exit status 1
 		Example: `  capgate spec check
   capgate spec check spec.json --tools Agent,Bash,Read
   capgate spec check spec.json --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("unexpected argument %q: check takes one file", args[1])
-			}
-			return nil
-		},
+		Args: cli.AtMostOneArg("one file"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
-				return nil, noFiles
+				return nil, cli.NoFiles
 			}
 			return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		RunE: a.do(func(_ *cobra.Command, args []string) error {
-			return a.specCheck(args, tools)
+		RunE: a.Do(func(_ *cobra.Command, args []string) error {
+			return specCheck(a, args, tools)
 		}),
 	}
 	cmd.Flags().Var(&tools, "tools", "comma list of all the tools that the session has")
@@ -79,8 +75,8 @@ type checkedSubagent struct {
 	Missing  string   `json:"missing,omitempty"` // the first tool that the session lacks
 }
 
-func (a *app) specCheck(args []string, flag flagText) error {
-	path, typed, err := a.specPath(args)
+func specCheck(a *cli.App, args []string, flag cli.Text) error {
+	path, typed, err := specPath(a, args)
 	if err != nil {
 		return err
 	}
@@ -95,7 +91,7 @@ func (a *app) specCheck(args []string, flag flagText) error {
 	if flag != "" {
 		var all bool
 		if session, all, err = toolNames(string(flag)); err != nil || all {
-			return usagef("--tools is %q: list the names of the session's tools, as Agent,Bash,Read", string(flag))
+			return cli.Usagef("--tools is %q: list the names of the session's tools, as Agent,Bash,Read", string(flag))
 		}
 	}
 
@@ -131,25 +127,25 @@ func (a *app) specCheck(args []string, flag flagText) error {
 		refusal = fmt.Errorf("%s: no subagent can start in a session with only %s: start it with Agent, too", path, has)
 	case len(stuck) > 0:
 		refusal = fmt.Errorf("%s: %s cannot start, because the session has only %s: start it with what is missing, too: %s",
-			path, plural(len(stuck), "subagent"), has, strings.Join(stuck, ", "))
+			path, cli.Plural(len(stuck), "subagent"), has, strings.Join(stuck, ", "))
 	}
 	c.OK = refusal == nil
-	if a.json {
-		if err := a.printJSON(c); err != nil {
+	if a.AsJSON {
+		if err := a.JSON(c); err != nil {
 			return err
 		}
 		return refusal
 	}
-	a.printCheckedSpec(c)
+	printCheckedSpec(a, c)
 	return refusal
 }
 
 // specPath returns the spec's path as it was typed and as it is read. A path in the environment stays as it is, so that
 // it is refused where the hook refuses it.
-func (a *app) specPath(args []string) (path, typed string, err error) {
+func specPath(a *cli.App, args []string) (path, typed string, err error) {
 	if len(args) == 1 {
 		if args[0] == "" {
-			return "", "", usagef("the file's name is empty")
+			return "", "", cli.Usagef("the file's name is empty")
 		}
 		path, err = filepath.Abs(args[0])
 		typed = args[0]
@@ -160,13 +156,13 @@ func (a *app) specPath(args []string) (path, typed string, err error) {
 	}
 	c, err := a.Config()
 	if err == nil && c.Spec == "" {
-		err = usagef("no spec: name a file, or set CAPGATE_SPEC")
+		err = cli.Usagef("no spec: name a file, or set CAPGATE_SPEC")
 	}
 	return c.Spec, c.Spec, err
 }
 
-func (a *app) printCheckedSpec(c checkedSpec) {
-	a.printf("%s: %s, foreground %s, admission %s\n", c.Spec, plural(len(c.Subagents), "subagent"), c.Foreground, c.Admission)
+func printCheckedSpec(a *cli.App, c checkedSpec) {
+	a.Printf("%s: %s, foreground %s, admission %s\n", c.Spec, cli.Plural(len(c.Subagents), "subagent"), c.Foreground, c.Admission)
 	if len(c.Subagents) > 0 {
 		rows := [][]string{{"SUBAGENT", "TOOLS"}}
 		for _, s := range c.Subagents {
@@ -179,11 +175,11 @@ func (a *app) printCheckedSpec(c checkedSpec) {
 			}
 			rows = append(rows, []string{s.Type, tools})
 		}
-		a.table(rows...)
+		a.Table(rows...)
 	}
-	a.printf("session tools: %s\n", strings.Join(c.SessionTools, ", "))
+	a.Printf("session tools: %s\n", strings.Join(c.SessionTools, ", "))
 	for _, n := range c.Notes {
-		a.printf("note: %s\n", n)
+		a.Printf("note: %s\n", n)
 	}
 }
 

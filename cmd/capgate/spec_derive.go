@@ -14,16 +14,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate/atomicfile"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/gates"
 )
 
 type specDeriveOptions struct {
 	foreground, admission string
-	out                   flagText
+	out                   cli.Text
 	force                 bool
 }
 
-func newSpecDeriveCmd(a *app) *cobra.Command {
+func newSpecDeriveCmd(a *cli.App) *cobra.Command {
 	var o specDeriveOptions
 	cmd := &cobra.Command{
 		Use:   "derive DIR",
@@ -38,32 +39,19 @@ Whatever a spec cannot be made of is an error that names the file, and nothing i
 		Example: `  capgate spec derive .claude/agents
   capgate spec derive .claude/agents -o spec.json --admission ask
   capgate spec derive .claude/agents -o spec.json --force`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 || args[0] == "":
-				return usagef("derive needs the directory of the agent definitions, such as .claude/agents")
-			case len(args) > 1:
-				return usagef("unexpected argument %q: derive takes one directory", args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, noFiles
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: a.do(func(_ *cobra.Command, args []string) error {
-			return a.specDerive(args[0], o)
+		Args:              cli.OneArg("the directory of the agent definitions, such as .claude/agents", "one directory"),
+		ValidArgsFunction: cli.Directories,
+		RunE: a.Do(func(_ *cobra.Command, args []string) error {
+			return specDerive(a, args[0], o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.foreground, "foreground", string(gates.ForegroundRewrite), "what becomes of a subagent that would start in the background: "+oneOf(foregroundModes))
-	cmd.Flags().StringVar(&o.admission, "admission", string(gates.AdmissionOff), "whether a human decides about subagents: "+oneOf(admissionModes))
+	cmd.Flags().StringVar(&o.foreground, "foreground", string(gates.ForegroundRewrite), "what becomes of a subagent that would start in the background: "+cli.OneOf(foregroundModes))
+	cmd.Flags().StringVar(&o.admission, "admission", string(gates.AdmissionOff), "whether a human decides about subagents: "+cli.OneOf(admissionModes))
 	cmd.Flags().VarP(&o.out, "output", "o", "file to write; default standard output")
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace the file that -o names where there is one")
-	must(cmd.MarkFlagFilename("output", "json"))
+	cli.Must(cmd.MarkFlagFilename("output", "json"))
 	for flag, words := range map[string][]string{"foreground": foregroundModes, "admission": admissionModes} {
-		must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, noFiles)))
+		cli.Must(cmd.RegisterFlagCompletionFunc(flag, cli.Words(words...)))
 	}
 	return cmd
 }
@@ -80,14 +68,14 @@ type derivedSpec struct {
 	Warnings  []string `json:"warnings"`
 }
 
-func (a *app) specDerive(dir string, o specDeriveOptions) error {
+func specDerive(a *cli.App, dir string, o specDeriveOptions) error {
 	switch {
 	case !slices.Contains(foregroundModes, o.foreground):
-		return usagef("--foreground is %q: it takes %s", o.foreground, oneOf(foregroundModes))
+		return cli.Usagef("--foreground is %q: it takes %s", o.foreground, cli.OneOf(foregroundModes))
 	case !slices.Contains(admissionModes, o.admission):
-		return usagef("--admission is %q: it takes %s", o.admission, oneOf(admissionModes))
+		return cli.Usagef("--admission is %q: it takes %s", o.admission, cli.OneOf(admissionModes))
 	case o.force && o.out == "":
-		return usagef("--force is about the file that -o names: give -o, too")
+		return cli.Usagef("--force is about the file that -o names: give -o, too")
 	}
 	definitions, err := readDefinitions(dir)
 	if err != nil {
@@ -116,18 +104,18 @@ func (a *app) specDerive(dir string, o specDeriveOptions) error {
 		if err := writeSpec(out, text, o.force); err != nil {
 			return err
 		}
-		a.changes = true
+		a.Changed()
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(a.Stderr, "capgate: warning: %s\n", gates.Visible(w))
+		a.Warn("%s", w)
 	}
 	switch {
 	case o.out == "":
-		_, _ = a.out.Write(text) // an error stays in a.out, where Main finds it
-	case a.json:
-		return a.printJSON(derivedSpec{Spec: out, Subagents: s.Allowed(), Warnings: warnings})
+		_, _ = a.Write(text) // an error stays in the printer, where Main finds it
+	case a.AsJSON:
+		return a.JSON(derivedSpec{Spec: out, Subagents: s.Allowed(), Warnings: warnings})
 	default:
-		a.printf("%s declares %s: %s\n", out, plural(len(s.Subagents), "subagent"), strings.Join(s.Allowed(), ", "))
+		a.Printf("%s declares %s: %s\n", out, cli.Plural(len(s.Subagents), "subagent"), strings.Join(s.Allowed(), ", "))
 	}
 	return nil
 }
@@ -138,7 +126,7 @@ func specText(s gates.Spec) ([]byte, error) {
 	value := func(v any) {
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		must(enc.Encode(v))     // strings always encode
+		cli.Must(enc.Encode(v)) // strings always encode
 		b.Truncate(b.Len() - 1) // the encoder's line break
 	}
 	b.WriteString("{\n  \"subagents\": {")

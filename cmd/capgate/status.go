@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
 
-func newStatusCmd(a *app) *cobra.Command {
+func newStatusCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		GroupID: groupOperator,
+		GroupID: cli.GroupOperator,
 		Short:   "Show at a glance whether the cap works, and for whom",
 		Long: `Shows the state directory, whether the cap and the gates are on in this shell's environment, and each armed session:
 its run, what is spent, and when its hook was last heard. A session whose run has recorded turns while its hook has not
@@ -23,8 +24,8 @@ been heard since it was armed is marked "hook: silent": then only the loop's own
 capgate doctor says why.`,
 		Example: `  capgate status
   capgate status --json`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return a.status(cmd) }),
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return status(a, cmd) }),
 	}
 }
 
@@ -57,18 +58,18 @@ const (
 
 // hookWord says whether the hook of a session was heard. Until its run has recorded a turn after the session was armed,
 // silence means nothing: the loop may not have searched yet.
-func (a *app) hookWord(cmd *cobra.Command, state string, m scope.Listed) string {
+func hookWord(a *cli.App, cmd *cobra.Command, state string, m scope.Listed) string {
 	if m.Err != nil {
 		return hookNotYet
 	}
 	if !m.Silent(state) {
 		return hookHeard
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return hookNotYet
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	u, err := l.Usage(ctx, m.Run)
 	if err != nil {
@@ -85,8 +86,8 @@ func silence(m scope.Marker, u ledger.Usage) string {
 	return hookNotYet
 }
 
-func (a *app) status(cmd *cobra.Command) error {
-	state, err := a.stateDir()
+func status(a *cli.App, cmd *cobra.Command) error {
+	state, err := a.StateDir()
 	if err != nil {
 		return err
 	}
@@ -94,11 +95,11 @@ func (a *app) status(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	path, err := a.ledgerPath()
+	path, err := a.LedgerPath()
 	if err != nil {
 		return err
 	}
-	l, err := a.openLedger()
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (a *app) status(cmd *cobra.Command) error {
 	}
 	report := statusReport{State: state, Ledger: path, Cap: c.CapOn(), Gates: c.GatesActive(), Sessions: []statusSession{}}
 	ttl := c.ScopeTTL.Duration(capgate.DefaultScopeTTL)
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	for _, m := range markers {
 		s := statusSession{Session: m.Session, Run: m.Run, Expired: m.Expired(a.Now(), ttl)}
@@ -128,27 +129,27 @@ func (a *app) status(cmd *cobra.Command) error {
 		}
 		report.Sessions = append(report.Sessions, s)
 	}
-	if a.json {
-		return a.printJSON(report)
+	if a.AsJSON {
+		return a.JSON(report)
 	}
-	a.printStatus(report)
+	printStatus(a, report)
 	return nil
 }
 
-func (a *app) printStatus(r statusReport) {
+func printStatus(a *cli.App, r statusReport) {
 	onOff := map[bool]string{true: "on", false: "off"}
-	a.printf("state   %s\nledger  %s\ncap     %s in this environment\ngates   %s in this environment\n",
+	a.Printf("state   %s\nledger  %s\ncap     %s in this environment\ngates   %s in this environment\n",
 		r.State, r.Ledger, onOff[r.Cap], onOff[r.Gates])
 	if len(r.Sessions) == 0 {
-		a.printf("\nno session is armed\n")
+		a.Printf("\nno session is armed\n")
 		return
 	}
-	a.printf("\n")
+	a.Printf("\n")
 	rows := [][]string{{"SESSION", "RUN", "USED", "HOOK", "NOTE"}}
 	for _, s := range r.Sessions {
 		hook := "hook: " + s.Hook
 		if s.Heard != nil && s.Hook == hookHeard {
-			hook += " " + stamp(*s.Heard)
+			hook += " " + cli.Stamp(*s.Heard)
 		}
 		note := s.Problem
 		switch {
@@ -160,5 +161,5 @@ func (a *app) printStatus(r statusReport) {
 		}
 		rows = append(rows, []string{s.Session, s.Run, fmt.Sprintf("%d of %d", s.Used, s.Limit), hook, note})
 	}
-	a.table(rows...)
+	a.Table(rows...)
 }

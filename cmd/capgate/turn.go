@@ -7,19 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
 
 type turnOptions struct {
-	run, dimension, key flagText
+	run, dimension, key cli.Text
 }
 
-func newTurnCmd(a *app) *cobra.Command {
+func newTurnCmd(a *cli.App) *cobra.Command {
 	var o turnOptions
 	cmd := &cobra.Command{
 		Use:     "turn",
-		GroupID: groupLoop,
+		GroupID: cli.GroupLoop,
 		Short:   "Record one turn, or refuse it at the cap (exit status 2)",
 		Long: `Records one turn of the run, before it is taken. When this prints the turn and exits with 0, the turn is counted and
 survives a crash. At the cap nothing is recorded, one line on standard error says what is spent, and the exit status is
@@ -34,15 +35,15 @@ that was replaced or rolled back gives no turns back.`,
 		Example: `  capgate turn --run storm-42
   capgate turn --run storm-42 --dimension economics --key interview-7
   capgate turn --run storm-42 || exit   # in a shell loop`,
-		Args: noArgs,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.turn(cmd, o)
+		Args: cli.NoArgs,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return turn(a, cmd, o)
 		}),
 	}
 	runFlag(a, cmd, &o.run)
 	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turn belongs to; none by default")
 	cmd.Flags().Var(&o.key, "key", "idempotency key: the same key on the same run counts once")
-	must(cmd.RegisterFlagCompletionFunc("dimension", a.completeDimensions))
+	cli.Must(cmd.RegisterFlagCompletionFunc("dimension", completeDimensions(a)))
 	return cmd
 }
 
@@ -63,56 +64,58 @@ type recordedTurn struct {
 	HookSilent []string `json:"hook_silent,omitempty"`
 }
 
-func (a *app) turn(cmd *cobra.Command, o turnOptions) error {
-	l, err := a.openLedger()
+func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.context(cmd)
+	ctx, cancel := a.Context(cmd)
 	defer cancel()
-	armed := a.armedFor(string(o.run))
+	armed := armedFor(a, string(o.run))
 	anchors := make([]ledger.Anchor, len(armed))
 	for i, m := range armed {
 		anchors[i] = ledger.Anchor(*m.Anchor)
 	}
 	r, err := l.RecordTurn(ctx, string(o.run), string(o.dimension), string(o.key), anchors...)
 	if spent, ok := errors.AsType[*ledger.SpentError](err); ok {
-		return refusal{spent}
+		return cli.WithStatus(cli.StatusRefused, refusal{spent})
 	}
 	if err != nil {
 		for _, m := range armed { // which of them was it?
-			if lost := a.stillHeld(cmd, l, m); errors.Is(lost, ledger.ErrAnchorLost) {
+			if lost := stillHeld(a, cmd, l, m); errors.Is(lost, ledger.ErrAnchorLost) {
 				return fmt.Errorf("not recorded: %w", lost)
 			}
 		}
 		return err
 	}
-	a.changes = !r.Replayed
-	silent := a.silentSessions(armed, r)
-	if a.json {
-		return a.printJSON(recordedTurn{
+	if !r.Replayed {
+		a.Changed()
+	}
+	silent := silentSessions(a, armed, r)
+	if a.AsJSON {
+		return a.JSON(recordedTurn{
 			Run: r.Run, Turn: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Dimension: r.Dimension, Key: r.Key,
 			At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash, HookSilent: silent,
 		})
 	}
-	a.printf("turn %d of %d (run %s", r.Used, r.Limit, r.Run)
+	a.Printf("turn %d of %d (run %s", r.Used, r.Limit, r.Run)
 	if r.Dimension != "" {
-		a.printf(", dimension %s", r.Dimension)
+		a.Printf(", dimension %s", r.Dimension)
 	}
 	if r.Replayed {
-		a.printf(", recorded before with this key")
+		a.Printf(", recorded before with this key")
 	}
-	a.printf(")\n")
+	a.Printf(")\n")
 	for _, session := range silent {
-		a.printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
+		a.Printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
 	}
 	return nil
 }
 
 // silentSessions returns the sessions whose hook should have been heard by now: a turn was recorded since they were
 // armed, before this one, and a turn is recorded before its searches.
-func (a *app) silentSessions(armed []scope.Marker, r ledger.Receipt) []string {
-	state, err := a.stateDir()
+func silentSessions(a *cli.App, armed []scope.Marker, r ledger.Receipt) []string {
+	state, err := a.StateDir()
 	if err != nil || r.Replayed {
 		return nil
 	}
@@ -127,8 +130,8 @@ func (a *app) silentSessions(armed []scope.Marker, r ledger.Receipt) []string {
 
 // armedFor returns the markers of a run that have an anchor, expired ones as well: they remember what the ledger held.
 // One that cannot be read is for the hook to judge, and without a state directory there is none.
-func (a *app) armedFor(run string) []scope.Marker {
-	state, err := a.stateDir()
+func armedFor(a *cli.App, run string) []scope.Marker {
+	state, err := a.StateDir()
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,11 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker, -X main.version=v1.2.3, for builds outside a module-aware checkout.
-var version string
-
-// build says what this program was built from.
-type build struct {
+// Build says what this program was built from.
+type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the version control system
 	Time     string `json:"time,omitempty"`     // of that revision
@@ -22,8 +19,9 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
-func buildInfo() build {
-	b := build{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+// Build returns what this program was built from. The version that the linker was told goes before the go command's.
+func (o Outside) Build() Build {
+	b := Build{Version: o.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if b.Version == "" {
 			b.Version = info.Main.Version
@@ -45,7 +43,8 @@ func buildInfo() build {
 	return b
 }
 
-func (b build) String() string {
+// String returns all of it on one line.
+func (b Build) String() string {
 	s := b.Version
 	if b.Revision != "" {
 		s += fmt.Sprintf(" %.12s", b.Revision)
@@ -56,19 +55,19 @@ func (b build) String() string {
 	return fmt.Sprintf("%s %s %s/%s", s, b.Go, b.OS, b.Arch)
 }
 
-func newVersionCmd(a *app) *cobra.Command {
+func newVersionCmd(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Long:    `Prints the version of this program, the revision it was built from, and the Go version, system and architecture.`,
 		Example: `  capgate version --json`,
-		Args:    noArgs,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			b := buildInfo()
-			if a.json {
-				return a.printJSON(b)
+		Args:    NoArgs,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			b := a.Build()
+			if a.AsJSON {
+				return a.JSON(b)
 			}
-			a.printf("capgate %s\n", b.String())
+			a.Printf("capgate %s\n", b.String())
 			return nil
 		}),
 	}
