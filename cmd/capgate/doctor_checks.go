@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/decisionlog"
@@ -401,6 +403,10 @@ func (x *examination) checkMarkers() {
 	for _, m := range markers {
 		closeIt := "capgate scope close --session " + m.Session
 		u, uerr := l.Usage(ctx, m.Run)
+		word := hearing.NotYet
+		if uerr == nil {
+			word = heard(ctx, state, l, m.Marker, u)
+		}
 		switch {
 		case m.Expired(x.Now(), ttl):
 			x.add("markers", levelWarn, fmt.Sprintf("session %s has an expired marker", m.Session), "it is removed at the session's next search", "capgate scope sweep")
@@ -410,11 +416,9 @@ func (x *examination) checkMarkers() {
 			x.add("markers", levelFail, fmt.Sprintf("session %s is armed for run %s, which is not in the ledger", m.Session, m.Run), "every capped call of it is denied", closeIt)
 		case m.Age(x.Now()) < -time.Minute:
 			x.add("markers", levelWarn, fmt.Sprintf("session %s was armed in the future", m.Session), "the clock was ahead then, or is behind now: it expires late", closeIt)
-		case uerr == nil && m.Silent(state) && silence(m.Marker, u) == hookSilent:
-			if turnsSince(ctx, l, m.Marker) >= 2 {
-				x.add("markers", levelFail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
-				continue
-			}
+		case word == hearing.Silent:
+			x.add("markers", levelFail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
+		case word == hearing.Doubtful:
 			x.add("markers", levelWarn, fmt.Sprintf("session %s: no search of it has been judged since it was armed (hook: silent)", m.Session), "after one turn the loop may not have searched yet; if it has, only its own check holds", "look again after the next turn: capgate status")
 		default:
 			sound++
@@ -423,6 +427,15 @@ func (x *examination) checkMarkers() {
 	if sound > 0 {
 		x.add("markers", levelOK, cli.Plural(sound, "session")+" armed", "", "")
 	}
+}
+
+// heard says what it means that the hook of an armed session was heard or not.
+func heard(ctx context.Context, state string, l *ledger.File, m scope.Marker, u ledger.Usage) hearing.Word {
+	f := hearing.Facts{Heard: !m.Silent(state), Used: u.Used, NewestAt: u.LastAt, ArmedAt: m.ModTime}
+	if hearing.Silence(hearing.Status, f) == hearing.Silent { // else the entries need not be read
+		f.Since = turnsSince(ctx, l, m)
+	}
+	return hearing.Silence(hearing.Doctor, f)
 }
 
 // turnsSince counts the turns of a marker's run since it was written.

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/look"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
@@ -47,13 +51,13 @@ func TestLiveLoopToItsCapAndToAResult(t *testing.T) {
 		require.Contains(t, shell[i].Text, want)
 	}
 	for i, used := range map[int]int64{1: 0, 4: 2} {
-		var status statusReport
+		var status look.Report
 		require.NoError(t, json.Unmarshal([]byte(shell[i].Text), &status), shell[i].Text)
 		require.True(t, status.Cap, "the shell has the hook's environment")
 		require.Len(t, status.Sessions, 1)
 		got := status.Sessions[0]
 		require.Equal(t, session, got.Session)
-		require.Equal(t, hookHeard, got.Hook)
+		require.Equal(t, hearing.Heard, got.Hook)
 		require.Equal(t, used, got.Used)
 		require.Empty(t, got.Problem)
 	}

@@ -13,6 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/admit"
+	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
+	"github.com/capgate/capgate/cmd/capgate/internal/look"
+	"github.com/capgate/capgate/cmd/capgate/internal/spec"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/loop"
+	"github.com/capgate/capgate/cmd/capgate/internal/run"
+
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/capgate/capgate/capgate"
@@ -22,15 +30,15 @@ import (
 
 // commands are all commands, in no order: the help sorts them.
 var commands = []cli.Command{
-	{Name: "scope", New: newScopeCmd},
-	{Name: "turn", New: newTurnCmd},
-	{Name: "run", New: newRunCmd},
-	{Name: "ledger", New: newLedgerCmd},
-	{Name: "status", New: newStatusCmd},
-	{Name: "log", New: newLogCmd},
-	{Name: "explain", New: newExplainCmd},
-	{Name: "spec", New: newSpecCmd},
-	{Name: "admit", New: newAdmitCmd},
+	{Name: "scope", New: loop.NewScope},
+	{Name: "turn", New: loop.NewTurn},
+	{Name: "run", New: run.New},
+	{Name: "ledger", New: ledger.New},
+	{Name: "status", New: look.NewStatus},
+	{Name: "log", New: look.NewLog},
+	{Name: "explain", New: look.NewExplain},
+	{Name: "spec", New: spec.New},
+	{Name: "admit", New: admit.New},
 	{Name: "install", New: newInstallCmd},
 	{Name: "doctor", New: newDoctorCmd},
 	{Name: "uninstall", New: newUninstallCmd},

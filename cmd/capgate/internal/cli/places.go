@@ -1,14 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/fserr"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/ledger"
@@ -66,12 +66,8 @@ func (p *Places) defaultStateDir() (string, error) {
 
 // MakeStateDir creates the state directory where there is none.
 func MakeStateDir(dir string) error {
-	err := os.MkdirAll(dir, 0o700)
-	if err != nil {
-		if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Path == dir {
-			err = pe.Err
-		}
-		return fmt.Errorf("cannot create the state directory %s: %w: choose another with --state or CAPGATE_DATA_DIR", dir, err)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot create the state directory %s: %w: choose another with --state or CAPGATE_DATA_DIR", dir, fserr.Without(err, dir))
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
-package main
+package admit
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/cli/clitest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,26 +15,30 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
+func newBench(t *testing.T) *clitest.Bench {
+	return clitest.New(t, []cli.Command{{Name: "admit", New: New}})
+}
+
 func TestAdmitTimes(t *testing.T) {
 	b := newBench(t)
-	out := b.done("admit", "--type", "scout", "--uses", "3", "--for", "10m", "--reason", "r")
+	out := b.Done("admit", "--type", "scout", "--uses", "3", "--for", "10m", "--reason", "r")
 	id := out[:26]
 	assert.Equal(t, id+" lets 3 scout subagents start in any session, until 2026-03-01T10:10:00Z\n", out)
-	b.now = b.now.Add(10*time.Minute - time.Nanosecond)
-	assert.Contains(t, b.done("admit", "list"), id+"  open ")
-	b.now = b.now.Add(time.Nanosecond)
-	assert.Contains(t, b.done("admit", "list"), "no open admission")
-	assert.Contains(t, b.done("admit", "list", "--all"), id+"  expired ")
-	var shown []admissionShown
-	require.NoError(t, json.Unmarshal([]byte(b.done("admit", "list", "--all", "--json")), &shown))
-	assert.Zero(t, shown[0].Left, "an expired admission lets nothing through")
+	b.Now = b.Now.Add(10*time.Minute - time.Nanosecond)
+	assert.Contains(t, b.Done("admit", "list"), id+"  open ")
+	b.Now = b.Now.Add(time.Nanosecond)
+	assert.Contains(t, b.Done("admit", "list"), "no open admission")
+	assert.Contains(t, b.Done("admit", "list", "--all"), id+"  expired ")
+	var list []shown
+	require.NoError(t, json.Unmarshal([]byte(b.Done("admit", "list", "--all", "--json")), &list))
+	assert.Zero(t, list[0].Left, "an expired admission lets nothing through")
 }
 
 // TestAdmitDefaults holds the defaults that the help and the guide promise.
 func TestAdmitDefaults(t *testing.T) {
 	b := newBench(t) // whose CLAUDE_CODE_SESSION_ID must not narrow the admission
-	var got admissionShown
-	require.NoError(t, json.Unmarshal([]byte(b.done("admit", "--type", "scout", "--reason", "r", "--json")), &got))
+	var got shown
+	require.NoError(t, json.Unmarshal([]byte(b.Done("admit", "--type", "scout", "--reason", "r", "--json")), &got))
 	assert.Equal(t, 1, got.Uses)
 	assert.Equal(t, 10*time.Minute, got.Until.Sub(got.At))
 	assert.Empty(t, got.Session)
@@ -42,14 +48,14 @@ func TestAdmitDefaults(t *testing.T) {
 func TestAdmitIsRefusedToAgents(t *testing.T) {
 	for _, value := range []string{"1", "0", "true", " "} {
 		b := newBench(t)
-		b.env["CLAUDECODE"] = value
-		_, errs, status := b.run("admit", "--type", "scout", "--reason", "r")
+		b.Env["CLAUDECODE"] = value
+		_, errs, status := b.Run("admit", "--type", "scout", "--reason", "r")
 		assert.Equal(t, cli.StatusError, status)
 		assert.Contains(t, errs, "an agent must not admit its own subagents")
-		admissions, err := admission.List(b.env["CAPGATE_DATA_DIR"])
+		admissions, err := admission.List(b.Env["CAPGATE_DATA_DIR"])
 		require.NoError(t, err)
 		assert.Empty(t, admissions)
-		records, err := decisionlog.Last(b.env["CAPGATE_DATA_DIR"], 0)
+		records, err := decisionlog.Last(b.Env["CAPGATE_DATA_DIR"], 0)
 		require.NoError(t, err)
 		assert.Empty(t, records)
 	}
@@ -62,9 +68,8 @@ func TestAdmitHostileText(t *testing.T) {
 	for _, args := range [][]string{
 		{"admit", "--type", hostile, "--reason", "r"}, {"admit", "--type", "x", "--reason", hostile}, {"admit", "list"},
 		{"admit", "revoke", hostile}, {"admit", "--type", "x", "--reason", "r", "--session", hostile},
-		{"spec", "check", hostile}, {"spec", "derive", hostile}, {"spec", "check", "x", "--tools", hostile},
 	} {
-		out, errs, _ := b.run(args...)
+		out, errs, _ := b.Run(args...)
 		assert.NotContains(t, out+errs, "\x1b", args)
 		assert.NotContains(t, out+errs, "\u202e", args)
 	}

@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"errors"
@@ -22,7 +22,8 @@ import (
 	"github.com/capgate/capgate/scope"
 )
 
-func newExplainCmd(a *cli.App) *cobra.Command {
+// NewExplain returns the command explain.
+func NewExplain(a *cli.App) *cobra.Command {
 	var client string
 	cmd := &cobra.Command{
 		Use:     "explain [ID]",
@@ -48,68 +49,6 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 	}
 	cmd.Flags().StringVar(&client, "client", hook.Claude.Name, "whose payload is on standard input: claude or omp")
 	return cmd
-}
-
-// explanation is what `explain --json` prints.
-type explanation struct {
-	ID      string          `json:"id,omitempty"`
-	At      time.Time       `json:"at"`
-	Outcome string          `json:"outcome"`
-	Code    string          `json:"code"`
-	Cap     string          `json:"cap,omitempty"`   // the code of the cap's row
-	Row     int             `json:"row"`             // of the cap's table, from 1; 0 where it is not known
-	Gates   []explainedGate `json:"gates,omitempty"` // each gate that was asked, the cap among them
-	Reason  string          `json:"reason,omitempty"`
-	Why     string          `json:"why"`
-	Change  string          `json:"change"`
-	Inputs  []explainedFact `json:"inputs"`
-	Rows    []explainedRow  `json:"rows"`
-	Now     *explanation    `json:"now,omitempty"` // the same call judged now, where an id was asked for
-}
-
-// explainedFact is one input that was looked at.
-type explainedFact struct {
-	Stage string `json:"stage"`
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	From  string `json:"from,omitempty"`
-}
-
-type explainedGate struct {
-	Gate    string `json:"gate"`
-	Outcome string `json:"outcome"`
-	Code    string `json:"code,omitempty"`
-}
-
-type explainedRow struct {
-	Row       int    `json:"row"`
-	Code      string `json:"code"`
-	State     string `json:"state"` // "no", "held" or "not asked"
-	Condition string `json:"condition"`
-}
-
-// fill completes the parts that follow from the codes.
-func (e *explanation) fill() {
-	if e.Cap == "" {
-		e.Cap = e.Code // of a logged decision one code is known
-	}
-	e.Row = 1 + slices.IndexFunc(capgate.Table, func(r capgate.Row) bool { return r.Code == e.Cap })
-	switch why, change := capgate.CodeMeaning(e.Code); {
-	case why != "":
-		e.Why, e.Change = why, change
-	default:
-		e.Why, e.Change = "this version does not know the code", "nothing is known of it"
-	}
-	for i, row := range capgate.Table {
-		state := "not asked"
-		switch {
-		case e.Row == i+1:
-			state = "held"
-		case i+1 < e.Row:
-			state = "no"
-		}
-		e.Rows = append(e.Rows, explainedRow{Row: i + 1, Code: row.Code, State: state, Condition: row.Condition})
-	}
 }
 
 func explainID(a *cli.App, cmd *cobra.Command, id string) error {
@@ -145,7 +84,7 @@ func explainID(a *cli.App, cmd *cobra.Command, id string) error {
 		return a.JSON(e)
 	}
 	a.Printf("decision %s at %s\n", e.ID, cli.Stamp(e.At))
-	printExplanation(a, e)
+	printExplanation(a.Printer, e)
 	if e.Now != nil {
 		a.Printf("\nThe same call now: %s (%s)\n", e.Now.Outcome, e.Now.Code)
 		if e.Now.Code != e.Code {
@@ -156,8 +95,8 @@ func explainID(a *cli.App, cmd *cobra.Command, id string) error {
 }
 
 // recorded lists what the log kept of a decision's inputs.
-func recorded(r decisionlog.Record) []explainedFact {
-	facts := []explainedFact{
+func recorded(r decisionlog.Record) []fact {
+	facts := []fact{
 		{Stage: "payload", Name: "session", Value: r.Session},
 		{Stage: "payload", Name: "tool", Value: r.Tool},
 		{Stage: "payload", Name: "agent_id", Value: r.AgentID},
@@ -166,10 +105,10 @@ func recorded(r decisionlog.Record) []explainedFact {
 		{Stage: "marker", Name: "run", Value: r.Run},
 	}
 	if r.Used != nil && r.Limit != nil {
-		facts = append(facts, explainedFact{Stage: "ledger", Name: "used", Value: strconv.FormatInt(*r.Used, 10)},
-			explainedFact{Stage: "ledger", Name: "limit", Value: strconv.FormatInt(*r.Limit, 10)})
+		facts = append(facts, fact{Stage: "ledger", Name: "used", Value: strconv.FormatInt(*r.Used, 10)},
+			fact{Stage: "ledger", Name: "limit", Value: strconv.FormatInt(*r.Limit, 10)})
 	}
-	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
 func explainPayload(a *cli.App, cmd *cobra.Command, client string) error {
@@ -200,7 +139,7 @@ func explainPayload(a *cli.App, cmd *cobra.Command, client string) error {
 	if a.AsJSON {
 		return a.JSON(e)
 	}
-	printExplanation(a, e)
+	printExplanation(a.Printer, e)
 	return nil
 }
 
@@ -247,7 +186,7 @@ func judge(a *cli.App, cmd *cobra.Command, f capgate.Facts, event string) explan
 			Inputs: lookedAt(a, f, event), Cap: d.Row.Code,
 		}
 		for _, j := range d.Gates {
-			e.Gates = append(e.Gates, explainedGate{Gate: j.Gate, Outcome: j.Verdict.Outcome.String(), Code: j.Verdict.Code})
+			e.Gates = append(e.Gates, gate{Gate: j.Gate, Outcome: j.Verdict.Outcome.String(), Code: j.Verdict.Code})
 		}
 		e.fill()
 		return e
@@ -255,14 +194,14 @@ func judge(a *cli.App, cmd *cobra.Command, f capgate.Facts, event string) explan
 }
 
 // lookedAt lists the facts that were gathered.
-func lookedAt(a *cli.App, f capgate.Facts, event string) []explainedFact {
-	var facts []explainedFact
+func lookedAt(a *cli.App, f capgate.Facts, event string) []fact {
+	var facts []fact
 	add := func(stage, name, value string) {
-		facts = append(facts, explainedFact{Stage: stage, Name: name, Value: value})
+		facts = append(facts, fact{Stage: stage, Name: name, Value: value})
 	}
 	for _, v := range capgate.Variables(a.Lookup) {
 		if v.Value != "" {
-			facts = append(facts, explainedFact{Stage: "environment", Name: v.Name, Value: v.Value, From: v.From})
+			facts = append(facts, fact{Stage: "environment", Name: v.Name, Value: v.Value, From: v.From})
 		}
 	}
 	if f.Known >= capgate.StagePayload {
@@ -303,43 +242,5 @@ func lookedAt(a *cli.App, f capgate.Facts, event string) []explainedFact {
 			add("ledger", "closed", strconv.FormatBool(f.Budget.Closed))
 		}
 	}
-	return slices.DeleteFunc(facts, func(f explainedFact) bool { return f.Value == "" })
-}
-
-func printExplanation(a *cli.App, e explanation) {
-	a.Printf("%s  %s", e.Outcome, cli.OrDash(e.Code))
-	if e.Row > 0 && e.Cap == e.Code {
-		a.Printf("  (row %d: %s)", e.Row, capgate.Table[e.Row-1].Condition)
-	}
-	a.Printf("\n\n")
-	if e.Reason != "" {
-		a.Printf("reason  %s\n", e.Reason)
-	}
-	a.Printf("why     %s\nchange  %s\n\nlooked at\n", e.Why, e.Change)
-	var facts [][]string
-	for _, f := range e.Inputs {
-		value := f.Value
-		if f.From != "" && f.From != f.Name {
-			value += " (from " + f.From + ")"
-		}
-		facts = append(facts, []string{"  " + f.Stage, f.Name, value})
-	}
-	a.Table(facts...)
-	if len(e.Gates) > 1 {
-		a.Printf("\ngates\n")
-		var asked [][]string
-		for _, g := range e.Gates {
-			asked = append(asked, []string{"  " + g.Gate, g.Outcome, g.Code})
-		}
-		a.Table(asked...)
-	}
-	if e.Row == 0 {
-		return
-	}
-	a.Printf("\nthe cap's table\n")
-	var rows [][]string
-	for _, r := range e.Rows {
-		rows = append(rows, []string{fmt.Sprintf("  %2d", r.Row), r.Code, r.State, r.Condition})
-	}
-	a.Table(rows...)
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }

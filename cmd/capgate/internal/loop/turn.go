@@ -1,13 +1,16 @@
-package main
+package loop
 
 import (
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/run"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -16,7 +19,8 @@ type turnOptions struct {
 	run, dimension, key cli.Text
 }
 
-func newTurnCmd(a *cli.App) *cobra.Command {
+// NewTurn returns the command turn.
+func NewTurn(a *cli.App) *cobra.Command {
 	var o turnOptions
 	cmd := &cobra.Command{
 		Use:     "turn",
@@ -40,10 +44,10 @@ that was replaced or rolled back gives no turns back.`,
 			return turn(a, cmd, o)
 		}),
 	}
-	runFlag(a, cmd, &o.run)
+	run.Flag(a, cmd, &o.run)
 	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turn belongs to; none by default")
 	cmd.Flags().Var(&o.key, "key", "idempotency key: the same key on the same run counts once")
-	cli.Must(cmd.RegisterFlagCompletionFunc("dimension", completeDimensions(a)))
+	cli.Must(cmd.RegisterFlagCompletionFunc("dimension", run.CompleteDimensions(a.Places)))
 	return cmd
 }
 
@@ -71,7 +75,7 @@ func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
 	}
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
-	armed := armedFor(a, string(o.run))
+	armed := armedFor(a.Places, string(o.run))
 	anchors := make([]ledger.Anchor, len(armed))
 	for i, m := range armed {
 		anchors[i] = ledger.Anchor(*m.Anchor)
@@ -91,7 +95,7 @@ func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
 	if !r.Replayed {
 		a.Changed()
 	}
-	silent := silentSessions(a, armed, r)
+	silent := silentSessions(a.Places, armed, r)
 	if a.AsJSON {
 		return a.JSON(recordedTurn{
 			Run: r.Run, Turn: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Dimension: r.Dimension, Key: r.Key,
@@ -112,16 +116,16 @@ func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
 	return nil
 }
 
-// silentSessions returns the sessions whose hook should have been heard by now: a turn was recorded since they were
-// armed, before this one, and a turn is recorded before its searches.
-func silentSessions(a *cli.App, armed []scope.Marker, r ledger.Receipt) []string {
-	state, err := a.StateDir()
+// silentSessions returns the armed sessions whose hook should have been heard by the time of this turn.
+func silentSessions(p *cli.Places, armed []scope.Marker, r ledger.Receipt) []string {
+	state, err := p.StateDir()
 	if err != nil || r.Replayed {
 		return nil
 	}
 	var silent []string
 	for _, m := range armed {
-		if r.Used >= 2 && r.Seq >= m.Anchor.Seq+2 && m.Silent(state) {
+		f := hearing.Facts{Heard: !m.Silent(state), Used: r.Used, Newest: r.Seq, Armed: m.Anchor.Seq}
+		if hearing.Silence(hearing.Turn, f) == hearing.Silent {
 			silent = append(silent, m.Session)
 		}
 	}
@@ -130,8 +134,8 @@ func silentSessions(a *cli.App, armed []scope.Marker, r ledger.Receipt) []string
 
 // armedFor returns the markers of a run that have an anchor, expired ones as well: they remember what the ledger held.
 // One that cannot be read is for the hook to judge, and without a state directory there is none.
-func armedFor(a *cli.App, run string) []scope.Marker {
-	state, err := a.StateDir()
+func armedFor(p *cli.Places, run string) []scope.Marker {
+	state, err := p.StateDir()
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 )
 
-// completeRunArg completes the one run id of a command.
-func completeRunArg(a *cli.App) cobra.CompletionFunc {
-	runs := completeRuns(a)
+// completeArg completes the one run id of a command.
+func completeArg(p *cli.Places) cobra.CompletionFunc {
+	runs := completeIDs(p)
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cli.NoFiles
@@ -22,10 +22,10 @@ func completeRunArg(a *cli.App) cobra.CompletionFunc {
 	}
 }
 
-// completeRuns offers the ids of runs. A ledger that cannot be read offers none: a shell has no place for an error.
-func completeRuns(a *cli.App) cobra.CompletionFunc {
+// completeIDs offers the ids of runs. A ledger that cannot be read offers none: a shell has no place for an error.
+func completeIDs(p *cli.Places) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		l, err := a.OpenLedger()
+		l, err := p.OpenLedger()
 		if err != nil {
 			return nil, cli.NoFiles
 		}
@@ -37,17 +37,17 @@ func completeRuns(a *cli.App) cobra.CompletionFunc {
 		}
 		var found []string
 		for _, u := range slices.Backward(runs) {
-			s := showRun(u)
+			s := show(u)
 			found = cli.Candidate(found, s.Run, fmt.Sprintf("%s, %d of %d", s.status(), s.Used, s.Limit))
 		}
 		return found, cli.NoFiles | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-// completeDimensions offers the dimensions of the run that is named by --run.
-func completeDimensions(a *cli.App) cobra.CompletionFunc {
+// CompleteDimensions offers the dimensions of the run that is named by --run.
+func CompleteDimensions(p *cli.Places) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		l, err := a.OpenLedger()
+		l, err := p.OpenLedger()
 		if err != nil {
 			return nil, cli.NoFiles
 		}

@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"os"
@@ -16,7 +16,8 @@ type logOptions struct {
 	follow bool
 }
 
-func newLogCmd(a *cli.App) *cobra.Command {
+// NewLog returns the command log.
+func NewLog(a *cli.App) *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use:     "log",
@@ -50,7 +51,7 @@ func log(a *cli.App, cmd *cobra.Command, o logOptions) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
 		return decisionlog.Follow(ctx, state, o.lines, func(r decisionlog.Record) error {
-			if err := printRecord(a, r); err != nil {
+			if err := printRecord(a.Printer, r); err != nil {
 				return err
 			}
 			return a.Flush()
@@ -61,7 +62,7 @@ func log(a *cli.App, cmd *cobra.Command, o logOptions) error {
 		return err
 	}
 	for _, r := range records {
-		if err := printRecord(a, r); err != nil {
+		if err := printRecord(a.Printer, r); err != nil {
 			return err
 		}
 	}
@@ -69,27 +70,27 @@ func log(a *cli.App, cmd *cobra.Command, o logOptions) error {
 }
 
 // printRecord prints one decision on one line. The columns have fixed widths, because the next line may be an hour away.
-func printRecord(a *cli.App, r decisionlog.Record) error {
-	if a.AsJSON {
-		return a.JSON(r)
+func printRecord(out *cli.Printer, r decisionlog.Record) error {
+	if out.AsJSON {
+		return out.JSON(r)
 	}
-	a.Printf("%s  %-7s  %-17s  %-9s", cli.Stamp(r.At), r.Outcome, r.Code, r.Tool)
-	a.Printf("  session %s", cli.OrDash(r.Session))
+	out.Printf("%s  %-7s  %-17s  %-9s", cli.Stamp(r.At), r.Outcome, r.Code, r.Tool)
+	out.Printf("  session %s", cli.OrDash(r.Session))
 	if r.Run != "" {
-		a.Printf("  run %s", r.Run)
+		out.Printf("  run %s", r.Run)
 	}
 	if r.Used != nil && r.Limit != nil {
-		a.Printf("  %s of %s", strconv.FormatInt(*r.Used, 10), strconv.FormatInt(*r.Limit, 10))
+		out.Printf("  %s of %s", strconv.FormatInt(*r.Used, 10), strconv.FormatInt(*r.Limit, 10))
 	}
 	if r.AgentID != "" {
-		a.Printf("  agent %s", r.AgentID)
+		out.Printf("  agent %s", r.AgentID)
 	}
 	if r.AgentType != "" {
-		a.Printf("  type %s", r.AgentType)
+		out.Printf("  type %s", r.AgentType)
 	}
 	if r.Admission != "" {
-		a.Printf("  admission %s", r.Admission)
+		out.Printf("  admission %s", r.Admission)
 	}
-	a.Printf("  [%s]\n", r.ID)
+	out.Printf("  [%s]\n", r.ID)
 	return nil
 }

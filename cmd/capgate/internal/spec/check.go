@@ -1,4 +1,4 @@
-package main
+package spec
 
 import (
 	"errors"
@@ -13,22 +13,10 @@ import (
 	"github.com/capgate/capgate/capgate/claude"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
-	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/cmd/capgate/internal/derive"
 )
 
-func newSpecCmd(a *cli.App) *cobra.Command {
-	return cli.Parent(&cobra.Command{
-		Use:     "spec",
-		GroupID: cli.GroupOperator,
-		Short:   "Check a spec of subagents, or derive one from agent definitions",
-		Long: `A spec is a JSON file that declares which subagents an agent may start, how they are started, and whether a human is
-asked first. CAPGATE_SPEC in the client's environment names it and turns the subagent gates on.`,
-		Example: `  capgate spec derive .claude/agents -o spec.json
-  capgate spec check spec.json`,
-	}, newSpecCheckCmd(a), newSpecDeriveCmd(a))
-}
-
-func newSpecCheckCmd(a *cli.App) *cobra.Command {
+func newCheckCmd(a *cli.App) *cobra.Command {
 	var tools cli.Text
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
@@ -50,15 +38,15 @@ is taken to have those, and a subagent that cannot start makes the exit status 1
 			return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: a.Do(func(_ *cobra.Command, args []string) error {
-			return specCheck(a, args, tools)
+			return check(a, args, tools)
 		}),
 	}
 	cmd.Flags().Var(&tools, "tools", "comma list of all the tools that the session has")
 	return cmd
 }
 
-// checkedSpec is what `spec check --json` prints.
-type checkedSpec struct {
+// checked is what `spec check --json` prints.
+type checked struct {
 	OK           bool              `json:"ok"` // false: with --tools, a subagent cannot start
 	Spec         string            `json:"spec"`
 	Subagents    []checkedSubagent `json:"subagents"`
@@ -75,8 +63,8 @@ type checkedSubagent struct {
 	Missing  string   `json:"missing,omitempty"` // the first tool that the session lacks
 }
 
-func specCheck(a *cli.App, args []string, flag cli.Text) error {
-	path, typed, err := specPath(a, args)
+func check(a *cli.App, args []string, flag cli.Text) error {
+	path, typed, err := path(a, args)
 	if err != nil {
 		return err
 	}
@@ -90,12 +78,12 @@ func specCheck(a *cli.App, args []string, flag cli.Text) error {
 	session := s.SessionTools()
 	if flag != "" {
 		var all bool
-		if session, all, err = toolNames(string(flag)); err != nil || all {
+		if session, all, err = derive.ToolNames(string(flag)); err != nil || all {
 			return cli.Usagef("--tools is %q: list the names of the session's tools, as Agent,Bash,Read", string(flag))
 		}
 	}
 
-	c := checkedSpec{
+	c := checked{
 		OK: true, Spec: path, Subagents: []checkedSubagent{}, SessionTools: session,
 		Foreground: string(s.Foreground), Admission: string(s.Admission), Notes: []string{},
 	}
@@ -118,7 +106,7 @@ func specCheck(a *cli.App, args []string, flag cli.Text) error {
 			stuck = append(stuck, fmt.Sprintf("%s lists %s", sub.Type, m))
 		}
 	}
-	for _, n := range specNotes(s, claude.Background(a.Lookup)) {
+	for _, n := range notes(s, claude.Background(a.Lookup)) {
 		note("%s", n)
 	}
 	var refusal error
@@ -136,13 +124,13 @@ func specCheck(a *cli.App, args []string, flag cli.Text) error {
 		}
 		return refusal
 	}
-	printCheckedSpec(a, c)
+	printChecked(a.Printer, c)
 	return refusal
 }
 
-// specPath returns the spec's path as it was typed and as it is read. A path in the environment stays as it is, so that
+// path returns the spec's path as it was typed and as it is read. A path in the environment stays as it is, so that
 // it is refused where the hook refuses it.
-func specPath(a *cli.App, args []string) (path, typed string, err error) {
+func path(a *cli.App, args []string) (path, typed string, err error) {
 	if len(args) == 1 {
 		if args[0] == "" {
 			return "", "", cli.Usagef("the file's name is empty")
@@ -161,8 +149,8 @@ func specPath(a *cli.App, args []string) (path, typed string, err error) {
 	return c.Spec, c.Spec, err
 }
 
-func printCheckedSpec(a *cli.App, c checkedSpec) {
-	a.Printf("%s: %s, foreground %s, admission %s\n", c.Spec, cli.Plural(len(c.Subagents), "subagent"), c.Foreground, c.Admission)
+func printChecked(out *cli.Printer, c checked) {
+	out.Printf("%s: %s, foreground %s, admission %s\n", c.Spec, cli.Plural(len(c.Subagents), "subagent"), c.Foreground, c.Admission)
 	if len(c.Subagents) > 0 {
 		rows := [][]string{{"SUBAGENT", "TOOLS"}}
 		for _, s := range c.Subagents {
@@ -175,54 +163,10 @@ func printCheckedSpec(a *cli.App, c checkedSpec) {
 			}
 			rows = append(rows, []string{s.Type, tools})
 		}
-		a.Table(rows...)
+		out.Table(rows...)
 	}
-	a.Printf("session tools: %s\n", strings.Join(c.SessionTools, ", "))
+	out.Printf("session tools: %s\n", strings.Join(c.SessionTools, ", "))
 	for _, n := range c.Notes {
-		a.Printf("note: %s\n", n)
+		out.Printf("note: %s\n", n)
 	}
-}
-
-// builtIns are the types that Claude Code brings along.
-var builtIns = []string{
-	"general-purpose", "Explore", "Plan", "claude", "claude-code-guide", "statusline-setup", "fork", gates.WorkflowType,
-}
-
-// specNotes says what the spec's author may not have meant. background says that the environment lets the client start
-// agents in the background.
-func specNotes(s gates.Spec, background bool) []string {
-	var notes []string
-	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if len(s.Subagents) == 0 {
-		note("no subagent is declared: every one is denied")
-	}
-	const set = "unless CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 is in the env block of its settings"
-	switch {
-	case !background:
-	case s.Foreground == gates.ForegroundRewrite:
-		note(`foreground is "rewrite": an interactive session of Claude Code ignores that without a word and starts subagents in the background, %s`, set)
-	case s.Foreground == gates.ForegroundRequire:
-		note(`foreground is "require": in an interactive session of Claude Code every subagent is denied, %s`, set)
-	}
-	for i, sub := range s.Subagents {
-		for _, b := range builtIns {
-			switch {
-			case sub.Type == b && !sub.Inherits:
-				note("%s is a built-in of Claude Code and has that one's tools, not those listed here, unless a definition of yours takes its name", b)
-			case sub.Type != b && strings.EqualFold(sub.Type, b):
-				note("%s differs from the built-in %s in case only, which Claude Code ignores: rename it, or the built-in may start in its place", sub.Type, b)
-			}
-		}
-		for _, other := range s.Subagents[:i] {
-			if strings.EqualFold(sub.Type, other.Type) {
-				note("%s and %s differ in case only, which Claude Code ignores: rename one", other.Type, sub.Type)
-			}
-		}
-		for _, t := range sub.Tools {
-			if name, _, pattern := strings.Cut(t, "("); pattern {
-				note("%s lists %s: write %s, tools are listed by name", sub.Type, t, name)
-			}
-		}
-	}
-	return notes
 }
