@@ -13,19 +13,20 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/capgate/capgate/cmd/capgate/internal/admit"
-	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
-	"github.com/capgate/capgate/cmd/capgate/internal/look"
-	"github.com/capgate/capgate/cmd/capgate/internal/spec"
-
-	"github.com/capgate/capgate/cmd/capgate/internal/loop"
-	"github.com/capgate/capgate/cmd/capgate/internal/run"
-
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/admit"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/doctor"
+	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
+	"github.com/capgate/capgate/cmd/capgate/internal/look"
+	"github.com/capgate/capgate/cmd/capgate/internal/loop"
+	"github.com/capgate/capgate/cmd/capgate/internal/probe"
+	"github.com/capgate/capgate/cmd/capgate/internal/run"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup"
+	"github.com/capgate/capgate/cmd/capgate/internal/spec"
 )
 
 // commands are all commands, in no order: the help sorts them.
@@ -39,14 +40,14 @@ var commands = []cli.Command{
 	{Name: "explain", New: look.NewExplain},
 	{Name: "spec", New: spec.New},
 	{Name: "admit", New: admit.New},
-	{Name: "install", New: newInstallCmd},
-	{Name: "doctor", New: newDoctorCmd},
-	{Name: "uninstall", New: newUninstallCmd},
-	{Name: "omp", New: newOMPCmd},
-	{Name: "probe", New: newProbeCmd},
-	{Name: "probe-hook", New: newProbeHookCmd},
-	{Name: "plugin", New: newPluginCmd},
-	{Name: "hook", New: newHookCmd},
+	{Name: "install", New: setup.NewInstall},
+	{Name: "doctor", New: doctor.New},
+	{Name: "uninstall", New: setup.NewUninstall},
+	{Name: "omp", New: setup.NewOMP},
+	{Name: "probe", New: probe.New},
+	{Name: "probe-hook", New: probe.NewHook},
+	{Name: "plugin", New: setup.NewPlugin},
+	{Name: "hook", New: setup.NewHook},
 }
 
 // version is set by the linker, -X main.version=v1.2.3, for builds outside a module-aware checkout.

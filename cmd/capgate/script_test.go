@@ -14,19 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// tidy runs the tests and removes what they built for all of them.
-type tidy struct{ m *testing.M }
-
-func (t tidy) Run() int {
-	status := t.m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
-	}
-	return status
-}
-
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){
+	testscript.Main(m, map[string]func(){
 		"capgate": main,
 	})
 }

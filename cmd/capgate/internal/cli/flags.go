@@ -2,7 +2,10 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/client"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -55,6 +58,20 @@ func LinesFlag(cmd *cobra.Command, n *int, meaning string) {
 func AtLeastOne[N int | int64](flag string, n N) error {
 	if n < 1 {
 		return Usagef("%s is %d, it must be at least 1", flag, n)
+	}
+	return nil
+}
+
+// ClientFlag adds --client to a command.
+func ClientFlag(cmd *cobra.Command, name *string, meaning string) {
+	cmd.Flags().StringVar(name, "client", client.Claude, meaning+": "+OneOf(client.Names))
+	Must(cmd.RegisterFlagCompletionFunc("client", Words(client.Names...)))
+}
+
+// CheckClient checks the client that --client names.
+func CheckClient(name string) error {
+	if !slices.Contains(client.Names, name) {
+		return Usagef("--client is %q: it takes %s", name, OneOf(client.Names))
 	}
 	return nil
 }
