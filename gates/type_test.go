@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
