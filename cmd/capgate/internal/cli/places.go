@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/cmd/capgate/internal/fserr"
 	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // Places finds the state directory and the ledger that a command line means.
@@ -66,16 +67,24 @@ func (p *Places) defaultStateDir() (string, error) {
 // MakeStateDir creates the state directory where there is none.
 func MakeStateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create the state directory %s: %w: choose another with --state or CAPGATE_DATA_DIR", dir, fserr.Without(err, dir))
+		return fmt.Errorf("cannot create the state directory %s: %w: choose another with --state or CAPGATE_DATA_DIR", dir, about(err, dir))
 	}
 	return nil
+}
+
+// about returns an error without the path where it is this one: a parent that is at fault stays named.
+func about(err error, path string) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Path == path {
+		return disk.Bare(err)
+	}
+	return err
 }
 
 // LedgerPath returns the ledger file, an absolute path: --ledger, else CAPGATE_LEDGER, else ledger.db in the state
 // directory.
 func (p *Places) LedgerPath() (string, error) {
 	if p.LedgerFlag != "" {
-		if err := supported("--ledger", string(p.LedgerFlag)); err != nil {
+		if err := capgate.LedgerIsFile("--ledger", string(p.LedgerFlag)); err != nil {
 			return "", err
 		}
 		return filepath.Abs(string(p.LedgerFlag))
@@ -84,23 +93,12 @@ func (p *Places) LedgerPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := supported("CAPGATE_LEDGER", c.Ledger); err != nil {
-		return "", err
-	}
 	if c.Ledger == "" {
 		if c.DataDir, err = p.StateDir(); err != nil {
 			return "", err
 		}
 	}
 	return c.LedgerPath()
-}
-
-// supported refuses a ledger that is not a file.
-func supported(from, place string) error {
-	if scheme, _, ok := strings.Cut(place, "://"); ok {
-		return fmt.Errorf("%s: a ledger at %s:// is not supported by this build: name a file", from, scheme)
-	}
-	return nil
 }
 
 // OpenLedger returns the ledger. Nothing is read before it is used.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capgate/capgate/cmd/capgate/internal/fserr"
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // maxDefinition bounds an agent definition, in bytes.
@@ -62,7 +62,7 @@ func (w *walk) directory(dir string) error {
 		entries, err = os.ReadDir(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: name a directory that can be read", dir, fserr.Pathless(err))
+		return fmt.Errorf("%s: %w: name a directory that can be read", dir, disk.Bare(err))
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -73,7 +73,7 @@ func (w *walk) directory(dir string) error {
 		case !strings.HasSuffix(path, ".md"):
 			continue
 		case err != nil:
-			err = fmt.Errorf("%s: %w: mend or remove it", path, fserr.Pathless(err))
+			err = fmt.Errorf("%s: %w: mend or remove it", path, disk.Bare(err))
 		case !w.again(info):
 			err = w.file(path, info)
 		}
@@ -107,13 +107,13 @@ func readDefinition(path string, info fs.FileInfo) ([]byte, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: make it readable or move it elsewhere", fserr.Pathless(err))
+		return nil, fmt.Errorf("%w: make it readable or move it elsewhere", disk.Bare(err))
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
 	switch {
 	case err != nil:
-		return nil, fserr.Pathless(err)
+		return nil, disk.Bare(err)
 	case len(text) > maxDefinition:
 		return nil, fmt.Errorf("it is larger than %d bytes: shorten it or move it elsewhere", maxDefinition)
 	}

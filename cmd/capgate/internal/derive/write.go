@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/capgate/capgate/cmd/capgate/internal/fserr"
 	"github.com/capgate/capgate/ledger/disk"
 )
 
@@ -23,10 +22,10 @@ func Write(path string, text []byte, force bool) (err error) {
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("write %s: %w", path, fserr.Pathless(err))
+		return fmt.Errorf("write %s: %w", path, disk.Bare(err))
 	}
 	if err := disk.Replace(path, text, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w: name a file in a directory that is there and writable", path, fserr.Pathless(err))
+		return fmt.Errorf("write %s: %w: name a file in a directory that is there and writable", path, disk.Bare(err))
 	}
 	return nil
 }
