@@ -37,7 +37,7 @@ func TestAge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := Marker{StartedAt: c.startedAt, ModTime: c.modTime}
 			require.Equal(t, c.age, m.Age(now))
-			require.Equal(t, c.expired, m.Expired(now, ttl))
+			require.Equal(t, c.expired, m.Expired(now, ttl, time.Time{}))
 		})
 	}
 }
@@ -57,7 +57,7 @@ func TestAFutureStartIsJudgedByTheFilesModificationTime(t *testing.T) {
 			setModTime(t, put(t, state, "s", `{"runId":"r","startedAt":"2099-01-01T00:00:00Z"}`), c.modTime)
 			m, err := Read(state, "s")
 			require.NoError(t, err)
-			require.Equal(t, c.expired, m.Expired(now, ttl))
+			require.Equal(t, c.expired, m.Expired(now, ttl, time.Time{}))
 		})
 	}
 }
