@@ -8,15 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
-)
 
-// staleAfter is how old the temporary file of a creator must be to be taken for a crashed one's, or how far in the
-// future, as a wrong clock leaves it.
-const staleAfter = time.Hour
+	"github.com/capgate/capgate/ledger/disk"
+)
 
 // ensure creates the ledger when there is none, and makes the name of the one that is there durable: whoever created
 // it may not have come to that yet, and no receipt must outlive its ledger's name.
@@ -38,16 +35,16 @@ func (l *File) ensure(ctx context.Context) error {
 
 func (l *File) create() error {
 	dir := filepath.Dir(l.path)
-	l.sweep(dir)
+	disk.SweepTemps(dir, l.tempPrefix())
 	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
-		if err := makeDir(dir); err != nil {
+		if err := disk.MakeDirs(dir, 0o700); err != nil {
 			return notRecorded(err)
 		}
 		if err := l.build(dir); err != nil {
 			return notRecorded(err)
 		}
 	}
-	if err := syncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := disk.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return notRecorded(err)
 	}
 	return nil
@@ -56,7 +53,7 @@ func (l *File) create() error {
 // build writes a complete empty ledger under a temporary name and links it to the final one. Of many who do so at once
 // one wins, and the others find the winner's.
 func (l *File) build(dir string) error {
-	tmp, err := os.CreateTemp(dir, l.tempPrefix()+"*.tmp") // mode 0600
+	tmp, err := os.CreateTemp(dir, l.tempPrefix()+"*"+disk.TempSuffix) // mode 0600
 	if err != nil {
 		return err
 	}
@@ -107,42 +104,3 @@ func (l *File) initialise(bolt *bbolt.Tx) error {
 }
 
 func (l *File) tempPrefix() string { return "." + filepath.Base(l.path) + ".new-" }
-
-// sweep removes the temporary files of creators that crashed long ago. It is best effort.
-func (l *File) sweep(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), l.tempPrefix()) || !strings.HasSuffix(e.Name(), ".tmp") {
-			continue
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()).Abs() > staleAfter {
-			os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
-}
-
-// makeDir makes a directory and those above it, each durable, open to nobody else.
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	parent := filepath.Dir(dir)
-	if parent != dir {
-		if err := makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
-			return nil // another creator was first
-		}
-		return err
-	}
-	if err := syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return nil
-}

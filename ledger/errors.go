@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // hintDamaged is the way out of a ledger that cannot be used.
@@ -35,20 +37,6 @@ func notAFile(what string) error {
 	return fmt.Errorf("%w: it is %s, not a file; name the file that the ledger is, or is to be", ErrCorrupt, what)
 }
 
-func kindName(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "something special"
-}
-
 func busy(why string) error {
 	return fmt.Errorf("%w: %s; try again, and if it stays, look for a process that holds it", ErrBusy, why)
 }
@@ -61,11 +49,11 @@ func notRecorded(err error) error {
 	if known(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w; %s, then try again", ErrNotRecorded, bare(err), remedy(err, "check free space and the disk"))
+	return fmt.Errorf("%w: %w; %s, then try again", ErrNotRecorded, disk.Bare(err), remedy(err, "check free space and the disk"))
 }
 
 func unreadable(err error) error {
-	return fmt.Errorf("%w: %w; %s", ErrUnreadable, bare(err), remedy(err, "check its permissions and the disk"))
+	return fmt.Errorf("%w: %w; %s", ErrUnreadable, disk.Bare(err), remedy(err, "check its permissions and the disk"))
 }
 
 // remedy says what to do about an error of the system, where that is clear.
@@ -81,19 +69,6 @@ func remedy(err error, otherwise string) string {
 		return "check the path"
 	}
 	return otherwise
-}
-
-// bare drops the operation and the path from an error of package os: the line already names both.
-func bare(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
 }
 
 // known reports whether an error already wraps one of the package's sentinels.

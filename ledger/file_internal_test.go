@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // everyMethod calls each method once, for tests of what none of them may do.
@@ -95,8 +97,8 @@ func TestTemporaryFilesOfCrashedCreatorsAreSweptWhenOld(t *testing.T) {
 		return path
 	}
 	for _, run := range []string{"the first one creates", "a later one finds the ledger"} {
-		old, ahead := at(".ledger.db.new-1.tmp", 2*staleAfter), at(".ledger.db.new-2.tmp", -2*staleAfter)
-		young, other := at(".ledger.db.new-3.tmp", staleAfter/2), at("other.tmp", 2*staleAfter)
+		old, ahead := at(".ledger.db.new-1.tmp", 2*disk.StaleAfter), at(".ledger.db.new-2.tmp", -2*disk.StaleAfter)
+		young, other := at(".ledger.db.new-3.tmp", disk.StaleAfter/2), at("other.tmp", 2*disk.StaleAfter)
 		mustOpen(t, l, run, 1, 1)
 		require.NoFileExists(t, old, run)
 		require.NoFileExists(t, ahead, run)

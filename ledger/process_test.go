@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 func init() {
@@ -30,7 +32,7 @@ func holdRole(l *File, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
+	if err := disk.Lock(f, disk.Exclusive); err != nil {
 		return err
 	}
 	fmt.Println("held")
@@ -45,10 +47,15 @@ func smallRole(l *File, args []string) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		return err
 	}
-	return turnsRole(l, args)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: before.Max}); err != nil {
+		return err
+	}
+	// The process writes its coverage when it ends, and would fail for the same reason.
+	return errors.Join(turnsRole(l, args), syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 }
 
 func TestProcessesShareALimitOf500Exactly(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // DefaultTimeout bounds each transaction whose context has no deadline.
@@ -128,7 +130,7 @@ func run[T any](ctx context.Context, s *session, do func(context.Context, *tx) (
 		// the open file alive, so closing the descriptor is not enough: the lock must be given back by name. After a
 		// proper close both do nothing.
 		if s.file != nil {
-			unlockFile(s.file)
+			_ = disk.Unlock(s.file)
 			s.file.Close()
 		}
 	}()
@@ -189,7 +191,7 @@ func (s *session) open(ctx context.Context) (*bbolt.DB, *pages, error) {
 		return nil, nil, errAbandoned
 	}
 	s.leaveGate()
-	if !hasFlock {
+	if !disk.HasFlock {
 		db, err := s.openBolt(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -210,7 +212,7 @@ func (s *session) open(ctx context.Context) (*bbolt.DB, *pages, error) {
 
 func (s *session) openBolt(ctx context.Context) (*bbolt.DB, error) {
 	timeout := time.Nanosecond // the lock is held already
-	if deadline, ok := ctx.Deadline(); ok && !hasFlock {
+	if deadline, ok := ctx.Deadline(); ok && !disk.HasFlock {
 		timeout = max(time.Until(deadline), timeout)
 	}
 	db, err := bbolt.Open(s.ledger.path, 0o600, &bbolt.Options{
@@ -265,7 +267,7 @@ func (s *session) lock() error {
 	}
 	if turnstile != nil {
 		defer turnstile.Close()
-		if err := lockFile(turnstile, true); err != nil {
+		if err := lockFile(turnstile, disk.Exclusive); err != nil {
 			return s.classify(err)
 		}
 	}
@@ -273,7 +275,7 @@ func (s *session) lock() error {
 	if s.mode == writing {
 		flags = os.O_RDWR
 	}
-	f, err := os.OpenFile(s.ledger.path, flags|openFlags, 0)
+	f, err := os.OpenFile(s.ledger.path, flags|disk.Nonblock, 0)
 	if err != nil {
 		return s.classify(err)
 	}
@@ -283,9 +285,13 @@ func (s *session) lock() error {
 		return s.classify(err)
 	}
 	if !info.Mode().IsRegular() {
-		return notAFile(kindName(info.Mode()))
+		return notAFile(disk.KindName(info.Mode()))
 	}
-	if err := lockFile(f, s.mode == writing); err != nil {
+	m := disk.Shared
+	if s.mode == writing {
+		m = disk.Exclusive
+	}
+	if err := lockFile(f, m); err != nil {
 		return s.classify(err)
 	}
 	named, err := os.Stat(s.ledger.path)
@@ -300,16 +306,26 @@ func (s *session) lock() error {
 	return nil
 }
 
+// lockFile waits in the kernel's queue, where the system has one; elsewhere bbolt's own lock has to do. The lock is taken
+// before bbolt opens the file, and bbolt's own attempt on the same descriptor succeeds at once: bbolt alone would poll
+// every 50 ms, which starves readers beside busy writers.
+func lockFile(f *os.File, m disk.Mode) error {
+	if !disk.HasFlock {
+		return nil
+	}
+	return disk.Lock(f, m)
+}
+
 // turnstile opens the lock file, which is created beside a ledger, never without one. A directory that cannot be
 // written is no reason to refuse: the turnstile gives fairness, integrity rests on the ledger's own lock.
 func (l *File) turnstile() (*os.File, error) {
 	name := l.turnstileName()
-	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|disk.Nonblock, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
 			return nil, l.missing()
 		}
-		f, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE|openFlags, 0o600)
+		f, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE|disk.Nonblock, 0o600)
 	}
 	if err != nil {
 		return nil, nil

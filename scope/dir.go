@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 const dirMode = 0o700
@@ -35,7 +37,8 @@ func openDir(doing, state string) (string, error) {
 func makeDir(doing, state string) (string, error) {
 	dir, err := openDir(doing, state)
 	if errors.Is(err, ErrNone) {
-		if err := mkdirAll(scopeDir(state)); err != nil {
+		// A marker whose directory a power failure takes back is one that the session can be given again.
+		if err := disk.MakeDirs(scopeDir(state), dirMode); err != nil && !errors.Is(err, disk.ErrNotDurable) {
 			return "", errState(doing, scopeDir(state), err)
 		}
 		dir, err = openDir(doing, state)
@@ -49,44 +52,12 @@ func makeDir(doing, state string) (string, error) {
 	return dir, nil
 }
 
-func mkdirAll(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
-		return notDir(info)
-	case err == nil || !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	if parent := filepath.Dir(dir); parent != dir {
-		if err := mkdirAll(parent); err != nil {
-			return err
-		}
-	}
-	if err := mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-// mkdir makes one directory, with its mode whatever the umask. That its name survives a power failure is only tried for:
-// a parent that may be written need not be readable, which fsync takes.
-func mkdir(dir string) error {
-	if err := os.Mkdir(dir, dirMode); err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, dirMode); err != nil {
-		return err
-	}
-	_ = syncDir(filepath.Dir(dir))
-	return nil
-}
-
 func notDir(info fs.FileInfo) error {
-	return errors.New("is " + kindName(info.Mode().Type()) + ", not a directory")
+	return errors.New("is " + disk.KindName(info.Mode().Type()) + ", not a directory")
 }
 
 func errState(doing, path string, cause error) error {
-	return &failure{doing: doing, path: path, kind: ErrState, cause: bare(cause)}
+	return &failure{doing: doing, path: path, kind: ErrState, cause: disk.Bare(cause)}
 }
 
 func errRelative(doing, state string) error {

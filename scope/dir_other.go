@@ -4,9 +4,6 @@ package scope
 
 import "os"
 
-// syncDir does nothing where directories cannot be opened for it.
-func syncDir(string) error { return nil }
-
 // checkAbsent tells a state directory that does not exist from a file in its place, which looks the same from below.
 func checkAbsent(state string) error {
 	if info, err := os.Stat(state); err == nil && !info.IsDir() {

@@ -30,7 +30,7 @@
 // Session ids are 1 to 128 bytes of [A-Za-z0-9._-], do not start with a dot, and are none of null, undefined and unknown
 // (exactly so: NULL is an id like any other). No other id ever touches the disk.
 //
-// Names in the directory that start with ".capgate-" are temporary files of this package; no session id can take them.
+// Names in the directory that start with ".capgate-" are temporary files (package disk); no session id can take them.
 //
 // # Age
 //

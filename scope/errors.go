@@ -1,10 +1,6 @@
 package scope
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-)
+import "errors"
 
 // The kinds of failure that callers tell apart, with errors.Is. The numbers are rows of the table in the design.
 var (
@@ -53,15 +49,4 @@ func (f *failure) Unwrap() []error {
 		errs = append(errs, f.cause)
 	}
 	return errs
-}
-
-// bare strips the operation and path that package os adds, because failure names them already.
-func bare(err error) error {
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		return e.Err
-	}
-	if e := (*os.LinkError)(nil); errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // file is what stands at a marker's path, as far as it could be looked at. Two looks that compare equal with == have seen
@@ -47,34 +49,16 @@ func load(doing, path string) (file, error) {
 func (f file) refuse() error {
 	switch {
 	case f.kind != 0:
-		return errors.New("is " + kindName(f.kind) + ", not a regular file")
+		return errors.New("is " + disk.KindName(f.kind) + ", not a regular file")
 	case f.size > MaxBytes:
 		return fmt.Errorf("%d bytes are more than %d", f.size, MaxBytes)
 	}
 	return nil
 }
 
-func kindName(kind fs.FileMode) string {
-	switch {
-	case kind == 0:
-		return "a file"
-	case kind&fs.ModeDir != 0:
-		return "a directory"
-	case kind&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case kind&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case kind&fs.ModeSocket != 0:
-		return "a socket"
-	case kind&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "something special"
-}
-
 func errUnreadable(doing, path string, cause error) error {
 	return &failure{
-		doing: doing, path: path, kind: ErrUnreadable, cause: bare(cause),
+		doing: doing, path: path, kind: ErrUnreadable, cause: disk.Bare(cause),
 		hint: "close the session's scope and open it again",
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"syscall"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 type identity struct{ dev, ino uint64 }
 
 // openFlags: a link is not followed, a FIFO is not waited for, a terminal does not become ours, a child does not inherit.
-const openFlags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+const openFlags = syscall.O_RDONLY | disk.NoFollow | disk.Nonblock | syscall.O_NOCTTY | syscall.O_CLOEXEC
 
 // loadOnce uses bare system calls, because package os would look at the file once more and offer it to the poller.
 func loadOnce(doing, path string) (f file, stable bool, err error) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // Listed is a marker as [List] found it. Err is nil, or ErrUnreadable, and then Marker has only Session and ModTime.
@@ -96,12 +98,12 @@ func sweepTemps(state string, now time.Time) error {
 	}
 	var failed []error
 	for _, name := range names {
-		if !staleTemp(name, now) {
+		if !disk.IsStale(name, now) {
 			continue
 		}
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = append(failed, &failure{doing: doing, path: path, cause: bare(err)})
+			failed = append(failed, &failure{doing: doing, path: path, cause: disk.Bare(err)})
 		}
 	}
 	return first(failed)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 func sessions(all []Listed) []string {
@@ -36,7 +38,7 @@ func TestListReturnsAllMarkersSortedBySession(t *testing.T) {
 	}
 	put(t, state, "c", "{")
 	dir := filepath.Join(state, DirName)
-	for _, other := range []string{"null.json", ".hidden.json", "ü.json", "x.txt", "json", ".json", "a.JSON", filepath.Base(tempPath(dir))} {
+	for _, other := range []string{"null.json", ".hidden.json", "ü.json", "x.txt", "json", ".json", "a.JSON", filepath.Base(disk.TempPath(dir))} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, other), []byte(`{"runId":"x"}`), 0o600))
 	}
 	all, err := List(state)
@@ -109,10 +111,10 @@ func TestSweepRemovesOurOldTemporaryFiles(t *testing.T) {
 }
 
 func TestATemporaryFileIsNoSessionsMarker(t *testing.T) {
-	name := filepath.Base(tempPath("/state"))
+	name := filepath.Base(disk.TempPath("/state"))
 	require.False(t, ValidSession(name))
-	require.False(t, staleTemp(name, time.Now()))
-	require.True(t, staleTemp(name, time.Now().Add(2*time.Hour)))
+	require.False(t, disk.IsStale(name, time.Now()))
+	require.True(t, disk.IsStale(name, time.Now().Add(2*time.Hour)))
 }
 
 func TestSweepGoesOnAfterAFailure(t *testing.T) {

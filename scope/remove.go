@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // grace is how long a marker that was moved out of the way is kept before it is deleted. A writer that was about to open
@@ -53,9 +55,9 @@ func Close(state, session string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, &failure{doing: doing, path: path, cause: bare(err)}
+		return false, &failure{doing: doing, path: path, cause: disk.Bare(err)}
 	}
-	_ = syncDir(dir) // a marker that a power failure brings back expires
+	_ = disk.SyncDir(dir) // a marker that a power failure brings back expires
 	return true, nil
 }
 
@@ -78,7 +80,7 @@ func take(state string, m Marker) (*taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &taken{judged: m.judged, path: markerPath(dir, m.Session), temp: tempPath(dir)}
+	t := &taken{judged: m.judged, path: markerPath(dir, m.Session), temp: disk.TempPath(dir)}
 	switch {
 	case m.judged == file{}:
 		return nil, &failure{doing: doing, path: t.path, cause: errors.New("it was not read before"), hint: "read it first"}
@@ -92,7 +94,7 @@ func take(state string, m Marker) (*taken, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &failure{doing: doing, path: t.path, cause: bare(err)}
+		return nil, &failure{doing: doing, path: t.path, cause: disk.Bare(err)}
 	}
 	if !t.isAt(t.temp) {
 		return nil, t.putBack()
@@ -103,11 +105,11 @@ func take(state string, m Marker) (*taken, error) {
 // finish deletes the file, or puts it back when somebody has written to it or is about to. It asks for writers first: who
 // comes between the questions is seen by the second.
 func (t *taken) finish() (bool, error) {
-	if hasWriter(t.temp) || !t.isAt(t.temp) {
+	if disk.HasWriter(t.temp) || !t.isAt(t.temp) {
 		return false, t.putBack()
 	}
 	if err := os.Remove(t.temp); err != nil {
-		return false, &failure{doing: "remove marker", path: t.temp, cause: bare(err)}
+		return false, &failure{doing: "remove marker", path: t.temp, cause: disk.Bare(err)}
 	}
 	return true, nil
 }
@@ -128,7 +130,7 @@ func (t *taken) putBack() error {
 		err = t.restore(info.Mode())
 	}
 	if err != nil {
-		return &failure{doing: "put back marker", path: t.path, cause: bare(err), hint: "it is now " + t.temp}
+		return &failure{doing: "put back marker", path: t.path, cause: disk.Bare(err), hint: "it is now " + t.temp}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 func TestRemoveRemovesTheJudgedFile(t *testing.T) {
@@ -99,7 +101,7 @@ func TestAMarkerThatWasTakenByMistakeIsPutBack(t *testing.T) {
 			path := Path(state, "s")
 			rearm(t, state, path)
 			want := describe(path)
-			tk := &taken{judged: m.judged, path: path, temp: tempPath(filepath.Dir(path))}
+			tk := &taken{judged: m.judged, path: path, temp: disk.TempPath(filepath.Dir(path))}
 			if err := os.Rename(path, tk.temp); err != nil {
 				require.ErrorIs(t, err, os.ErrNotExist)
 			}

@@ -3,7 +3,8 @@ package scope
 import (
 	"errors"
 	"io/fs"
-	"os"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 const fileMode = 0o600
@@ -31,44 +32,13 @@ func Write(state string, m Marker) error {
 		return err
 	}
 	path := markerPath(dir, m.Session)
-	if err := replace(dir, path, content); err != nil {
-		return &failure{doing: doing, path: path, cause: bare(err), hint: hintWrite(err)}
+	if err := disk.Swap(path, content, fileMode); err != nil {
+		return &failure{doing: doing, path: path, cause: disk.Bare(err), hint: hintWrite(err)}
 	}
-	if err := syncDir(dir); err != nil {
-		return &failure{doing: doing, path: path, cause: bare(err), hint: "it is in place, but may not survive a power failure"}
+	if err := disk.SyncDir(dir); err != nil && !disk.CannotSync(err) {
+		return &failure{doing: doing, path: path, cause: disk.Bare(err), hint: "it is in place, but may not survive a power failure"}
 	}
 	return nil
-}
-
-// replace puts content at path by way of a temporary file in dir, or leaves everything as it was.
-func replace(dir, path string, content []byte) error {
-	temp := tempPath(dir)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return err
-	}
-	err = fill(f, content)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		_ = os.Remove(temp) // Sweep removes what stays
-	}
-	return err
-}
-
-func fill(f *os.File, content []byte) error {
-	_, err := f.Write(content)
-	if err == nil {
-		err = f.Chmod(fileMode) // whatever the umask
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
 }
 
 func hintWrite(err error) string {

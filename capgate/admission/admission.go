@@ -23,7 +23,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/capgate/capgate/capgate/atomicfile"
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // FileName is the store's name in the state directory.
@@ -264,6 +264,19 @@ func change(ctx context.Context, state string, edit func([]Admission) ([]Admissi
 	return nil
 }
 
+// lock waits for the store's lock until ctx ends. It fails without flock: exactly as many spawns as were admitted cannot
+// be promised then, so none is.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	if !disk.HasFlock {
+		return nil, fmt.Errorf("admitting beforehand needs flock: %w", errors.ErrUnsupported)
+	}
+	unlock, err = disk.LockPath(ctx, path)
+	if errors.Is(err, disk.ErrLocked) {
+		err = ErrBusy
+	}
+	return unlock, err
+}
+
 // file is the store's content.
 type file struct {
 	Format     int         `json:"format"`
@@ -303,5 +316,5 @@ func store(path string, all []Admission) error {
 		return fmt.Errorf("%w: the store would grow over %d bytes: let admissions expire, or admit fewer uses", ErrInvalid, maxBytes)
 	}
 	// A use that a power cut took back could be taken again: the new content is on disk before we answer.
-	return atomicfile.Replace(path, append(text, '\n'), 0o600)
+	return disk.Replace(path, append(text, '\n'), 0o600)
 }

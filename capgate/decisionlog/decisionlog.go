@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // FileName is the log's name in the state directory.
@@ -134,11 +136,12 @@ func torn(f *os.File, size int64) bool {
 // rotate moves the full log out of the way and opens a new one. Of several processes that find it full, one rotates:
 // the lock is on the full file, and who gets it late sees that the path names another file by then.
 func rotate(full *os.File, info fs.FileInfo, path string) (*os.File, fs.FileInfo, error) {
-	unlock, err := tryLock(full)
-	if err != nil {
-		return nil, nil, err
+	if disk.HasFlock { // elsewhere an open file cannot be renamed, so that two rotations cannot meet
+		if err := disk.TryLock(full, disk.Exclusive); err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = disk.Unlock(full) }()
 	}
-	defer unlock()
 	if now, err := os.Lstat(path); err == nil && os.SameFile(info, now) {
 		if err := os.Rename(path+".1", path+".2"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, err

@@ -7,29 +7,24 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // maxRead bounds how much of a file is read, from its end: more than any file of ours has.
 const maxRead = 2 * MaxFile
 
-// open opens a file of the log. It must be a regular file, because the state directory may hold anything.
+// open opens a file of the log. It must be a regular file, because the state directory may hold anything, and no link to
+// one, which not every system can be told: so it looks first.
 func open(path string, flags int) (*os.File, fs.FileInfo, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, irregular(path)
 	}
-	f, err := os.OpenFile(path, flags|safely, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	f, info, err := disk.OpenRegular(path, flags|disk.NoFollow, 0o600)
+	if errors.Is(err, disk.ErrNotRegular) {
 		err = irregular(path)
 	}
-	if err != nil {
-		_ = f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
+	return f, info, err
 }
 
 func irregular(path string) error {

@@ -3,9 +3,7 @@ package hook
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/capgate/capgate/capgate/paths"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/ledger/disk"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -70,36 +69,15 @@ func ReadSpec(path string) (gates.Spec, error) {
 	if !filepath.IsAbs(path) {
 		return gates.Spec{}, fmt.Errorf("spec %s: %w: the path is relative, and the hook runs in another directory: name an absolute one", path, gates.ErrSpec)
 	}
-	text, err := readRegular(path, maxSpec)
+	text, err := disk.ReadRegular(path, maxSpec)
 	if err != nil {
-		return gates.Spec{}, fmt.Errorf("spec %s: %w", path, err)
+		return gates.Spec{}, fmt.Errorf("spec %s: %w", path, disk.Bare(err))
 	}
 	s, err := gates.ParseSpec(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return gates.Spec{}, fmt.Errorf("spec %s: %w", path, err)
 	}
 	return s, nil
-}
-
-// readRegular reads a regular file of at most limit bytes; it never waits for the other end of a FIFO.
-func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, errors.Unwrap(err) // the path is in the caller's message
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("it is larger than %d bytes", limit)
-	}
-	return text, err
 }
 
 // gatherWrites fills in where a write tool's call would write, and what must not be written.
@@ -168,5 +146,5 @@ func holdsHook(path string) bool {
 	if !gates.SettingsName(path) {
 		return false
 	}
-	return gates.HoldsHook(readRegular(path, gates.MaxSettings))
+	return gates.HoldsHook(disk.ReadRegular(path, gates.MaxSettings))
 }

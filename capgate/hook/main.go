@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // Main is the whole of capgate-hook and of `capgate hook`. start is when the process started, args are the arguments
 // after the command. It does not return.
 func Main(start time.Time, args []string) {
-	stderr := descriptor(2)
+	stderr := disk.Descriptor(2)
 	a, err := parseArguments(args)
 	if err != nil {
 		// A hook that is wired wrongly must not let calls through.
@@ -23,7 +24,7 @@ func Main(start time.Time, args []string) {
 		Client: a.client,
 		Lookup: a.lookup(os.LookupEnv),
 		Stdin:  os.Stdin,
-		Stdout: descriptor(1),
+		Stdout: disk.Descriptor(1),
 		Stderr: stderr,
 		Exit:   os.Exit,
 	}.Run()

@@ -9,6 +9,7 @@ import (
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger/disk"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -54,10 +55,10 @@ func (r *run) sessionEvent(call client.Call, f capgate.Facts) {
 // exportTo appends an export to the file that the client sources before each command of its shell, once.
 func exportTo(path, name, value string) error {
 	line := []byte("export " + name + "=" + shellQuote(value) + "\n")
-	if have, err := readRegular(path, gates.MaxSettings); err == nil && bytes.Contains(have, line) {
+	if have, err := disk.ReadRegular(path, gates.MaxSettings); err == nil && bytes.Contains(have, line) {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openNonblock, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.Nonblock, 0o600)
 	if err != nil {
 		return err
 	}
