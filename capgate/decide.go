@@ -29,7 +29,7 @@ func (f Facts) Next() (stage Stage, more bool) {
 // gatesNeedMore reports whether a gate that is on has not got its facts: they need the call, and then what is declared for
 // it, whatever the cap needs.
 func (f Facts) gatesNeedMore() bool {
-	if !f.Config.GatesActive() && !f.Config.GuardActive() {
+	if !f.Config.GuardActive() { // which it is with any gate
 		return false
 	}
 	unjudgeable := f.Known == StagePayload && f.PayloadErr != nil
@@ -74,11 +74,8 @@ var undecided = Row{Code: CodeLedgerUnreadable, Outcome: gates.Deny, reason: fun
 // settledWithout reports that the stage need not be read: without a state directory there is no marker to read, and
 // that alone decides.
 func (f *Facts) settledWithout(stage Stage) bool {
-	if stage != StageMarker || f.Known < StagePayload {
-		return false
-	}
 	_, ok := f.Config.StateDir()
-	return !ok
+	return stage == StageMarker && !ok
 }
 
 // Overdue fills in that the stage after the known one could not be read before the deadline, which the table judges

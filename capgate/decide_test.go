@@ -246,6 +246,8 @@ func TestCombineTakesTheStrongestAndTheFirstAmongEquals(t *testing.T) {
 		{"in either order", []gates.Verdict{ask, rewrite}, gates.Verdict{Outcome: gates.Ask, Code: "ask", Reason: "sure?", Input: rewrite.Input}},
 		{"deny beats ask and drops the rewrite", []gates.Verdict{rewrite, ask, deny}, deny},
 		{"the first of two denies", []gates.Verdict{pass, deny, deny2}, deny},
+		{"the first of two rewrites", []gates.Verdict{rewrite, {Outcome: gates.Rewrite, Code: "later", Input: []byte(`{}`)}, ask},
+			gates.Verdict{Outcome: gates.Ask, Code: "ask", Reason: "sure?", Input: rewrite.Input}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, Combine(c.in...))
@@ -265,6 +267,8 @@ func TestReasonEndsWithItsIDAndIsBounded(t *testing.T) {
 			require.Equal(t, c.want, WithID(c.in, id))
 		})
 	}
+	fits := strings.Repeat("x", MaxReason-len(" [capgate "+id+"]"))
+	require.Equal(t, fits+" [capgate "+id+"]", WithID(fits, id), "what just fits is not cut")
 	for _, long := range []string{strings.Repeat("x", 5000), strings.Repeat("漢", 5000), strings.Repeat("\x01", 5000)} {
 		got := WithID(long, id)
 		require.LessOrEqual(t, len(got), MaxReason)

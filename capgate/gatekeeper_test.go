@@ -308,3 +308,11 @@ func TestOverdueNamesWhatWasAwaited(t *testing.T) {
 		require.Equal(t, known < StageMarker, f.MarkerErr != nil)
 	}
 }
+
+func TestStagesHaveNames(t *testing.T) {
+	var names []string
+	for s := StageConfig; s <= StageAdmission; s++ {
+		names = append(names, s.String())
+	}
+	require.Equal(t, []string{"environment", "payload", "spec", "marker", "ledger", "admission"}, names)
+}
