@@ -42,6 +42,29 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// A run that goes on keeps its sessions in scope: the age of an old marker counts from the run's newest entry.
+func TestAnOldMarkerIsAsOldAsItsRun(t *testing.T) {
+	old := Marker{StartedAt: now.Add(-4 * ttl), ModTime: now.Add(-4 * ttl)}
+	ahead := Marker{StartedAt: now.AddDate(1, 0, 0), ModTime: now.AddDate(1, 0, 0)}
+	for _, c := range []struct {
+		name    string
+		marker  Marker
+		newest  time.Time
+		expired bool
+	}{
+		{"nothing known of its run", old, time.Time{}, true},
+		{"a turn just now", old, now, false},
+		{"a turn exactly the ttl ago", old, now.Add(-ttl), false},
+		{"a turn longer ago than that", old, now.Add(-ttl - time.Nanosecond), true},
+		{"an entry before it was armed", old, now.Add(-5 * ttl), true},
+		{"an entry from the future", old, now.Add(ttl + time.Nanosecond), true},
+		{"a young marker of an old run", Marker{StartedAt: now, ModTime: now}, now.Add(-4 * ttl), false},
+		{"a marker from the future stays one", ahead, now, true},
+	} {
+		require.Equal(t, c.expired, c.marker.Expired(now, ttl, c.newest), c.name)
+	}
+}
+
 func TestAFutureStartIsJudgedByTheFilesModificationTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		modTime time.Time

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -112,4 +113,34 @@ func writeCleared(state string, pid int, c cleared) error {
 		return err
 	}
 	return disk.Swap(path, text, fileMode)
+}
+
+// Related returns the session and those that have taken its place or whose place it has taken, one after the other, sorted:
+// the sessions of one conversation, which are armed and disarmed as one.
+func Related(state, session string) ([]string, error) {
+	all, err := List(state)
+	if err != nil {
+		return nil, err
+	}
+	related := map[string]bool{session: true}
+	for grown := true; grown; {
+		grown = false
+		for _, m := range all {
+			if m.From != "" && related[m.Session] != related[m.From] {
+				related[m.Session], related[m.From], grown = true, true, true
+			}
+		}
+	}
+	armed := map[string]bool{session: true} // or named: who asks about it may not know
+	for _, m := range all {
+		armed[m.Session] = true
+	}
+	var names []string
+	for name := range related {
+		if armed[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
