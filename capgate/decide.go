@@ -51,7 +51,11 @@ func (f Facts) admissionCounts(row Row) bool {
 // Decide returns the first row that holds. settled is false where a stage that a row needs has not been read.
 func (rows Rows) Decide(f Facts) (row Row, settled bool) {
 	for _, row := range rows {
-		if row.Needs > f.Known && !f.settledWithout(row.Needs) {
+		need := row.Needs
+		if row.needs != nil && f.Known >= row.Needs {
+			need = row.needs(&f)
+		}
+		if need > f.Known && !f.settledWithout(need) {
 			return undecided, false
 		}
 		if row.holds(&f) {

@@ -65,6 +65,15 @@ var tableCases = []struct {
 	{CodeMarkerExpired, "older than six hours, at a spent budget", func(f *Facts) {
 		f.Marker.StartedAt, f.Budget.Used = now.Add(-DefaultScopeTTL-time.Nanosecond), 8
 	}},
+	{CodeMarkerExpired, "and so is the newest entry of its run", func(f *Facts) {
+		f.Marker.StartedAt, f.Budget.LastAt = now.Add(-7*time.Hour), now.Add(-DefaultScopeTTL-time.Nanosecond)
+	}},
+	{CodeMarkerExpired, "the ledger cannot answer", func(f *Facts) {
+		f.Marker.StartedAt, f.LedgerErr, f.Budget = now.Add(-7*time.Hour), ledger.ErrCorrupt, ledger.Budget{}
+	}},
+	{CodeMarkerExpired, "its run is not in the ledger", func(f *Facts) {
+		f.Marker.StartedAt, f.LedgerErr, f.Budget = now.Add(-7*time.Hour), ledger.ErrRunUnknown, ledger.Budget{}
+	}},
 	{CodeMarkerExpired, "unreadable and old", func(f *Facts) {
 		f.Marker = scope.Marker{ModTime: now.Add(-7 * time.Hour)}
 		f.MarkerErr = fmt.Errorf("x: %w", scope.ErrUnreadable)
@@ -86,6 +95,12 @@ var tableCases = []struct {
 		f.LedgerErr, f.Budget = fmt.Errorf("x: %w", ledger.ErrRunUnknown), ledger.Budget{Limit: 8}
 	}},
 	{CodeBudgetSpent, "at the limit", func(f *Facts) { f.Budget.Used = 8 }},
+	{CodeBudgetSpent, "an old marker whose run goes on", func(f *Facts) {
+		f.Marker.StartedAt, f.Budget.LastAt, f.Budget.Used = now.Add(-24*time.Hour), now.Add(-DefaultScopeTTL), 8
+	}},
+	{CodeBudgetSpent, "closed in an open turn", func(f *Facts) { f.Budget.Used, f.Budget.Open, f.Budget.Closed = 8, 1, true }},
+	{CodeWithinBudget, "at the limit, and the last turn is open", func(f *Facts) { f.Budget.Used, f.Budget.Open = 8, 1 }},
+	{CodeWithinBudget, "at the limit, one of two open turns has ended", func(f *Facts) { f.Budget.Used, f.Budget.Open = 8, 1 }},
 	{CodeBudgetSpent, "above the limit", func(f *Facts) { f.Budget.Used = 9 }},
 	{CodeBudgetSpent, "limit 1", func(f *Facts) { f.Budget.Used, f.Budget.Limit = 1, 1 }},
 	{CodeBudgetSpent, "closed with turns left", func(f *Facts) { f.Budget.Closed = true }},
@@ -162,7 +177,10 @@ func TestStagesAreReadOnlyAsFarAsNeeded(t *testing.T) {
 		{"a capped tool needs what is declared, which is nothing here", StagePayload, nil, StageSpec, ""},
 		{"and then the marker", StageSpec, nil, StageMarker, ""},
 		{"outside any scope the ledger is not opened", StageMarker, func(f *Facts) { f.MarkerErr = scope.ErrNone }, 0, CodeNoMarker},
-		{"an expired marker needs no ledger", StageMarker, func(f *Facts) { f.Marker.StartedAt = now.Add(-7 * time.Hour) }, 0, CodeMarkerExpired},
+		{"an old marker is no older than its run, which the ledger knows", StageMarker, func(f *Facts) { f.Marker.StartedAt = now.Add(-7 * time.Hour) }, StageLedger, ""},
+		{"an old marker that names no run needs no ledger", StageMarker, func(f *Facts) {
+			f.Marker, f.MarkerErr = scope.Marker{ModTime: now.Add(-7 * time.Hour)}, scope.ErrUnreadable
+		}, 0, CodeMarkerExpired},
 		{"in scope the ledger is read", StageMarker, nil, StageLedger, ""},
 		{"the ledger decides", StageLedger, nil, 0, CodeWithinBudget},
 	} {

@@ -44,6 +44,7 @@ type Facts struct {
 
 	// StagePayload
 	Call       gates.Call
+	ClientPID  int   // the client's process, 0 where it is not known
 	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
 
 	// StageSpec: read only where the call needs it
@@ -55,6 +56,8 @@ type Facts struct {
 	// StageMarker
 	Marker    scope.Marker
 	MarkerErr error // as [scope.Read] returns it, or ErrOverdue
+	// Cleared says that the marker is that of the session which the client has just left for this one, as /clear does.
+	Cleared bool
 
 	// StageLedger
 	Budget    ledger.Budget

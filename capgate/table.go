@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
@@ -36,6 +37,7 @@ type Row struct {
 	Change    string        // what would change the verdict
 	Needs     Stage         // what must have been read before the row can be judged
 
+	needs  func(*Facts) Stage // where that depends on the facts; nil = Needs
 	holds  func(*Facts) bool
 	reason func(*Facts) string // what happened and what to do, for a deny
 }
@@ -102,12 +104,19 @@ var Table = Rows{
 	},
 	{
 		Code: CodeMarkerExpired, Outcome: gates.Pass, Needs: StageMarker,
-		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`), or from further in the future than that; the marker is removed",
+		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`), and so is the newest entry of its run where the ledger can tell; or from further in the future than that; the marker is removed",
 		Why:       "a crashed run must not deny for ever",
-		Change:    "arm the session again with capgate scope open, or raise CAPGATE_SCOPE_TTL_MS before the marker ages",
+		Change:    "arm the session again with capgate scope open; a run that goes on keeps its sessions armed: each turn that is counted renews them",
+		// The ledger is asked about old markers only.
+		needs: func(f *Facts) Stage {
+			if f.expired(time.Time{}) && f.MarkerErr == nil {
+				return StageLedger
+			}
+			return StageMarker
+		},
 		holds: func(f *Facts) bool {
-			// Without any time there is no age: such a marker is unreadable, not expired.
-			return !f.Marker.ModTime.IsZero() && f.Marker.Expired(f.Now, f.TTL())
+			// A ledger that cannot answer leaves newest zero: then the marker's own time counts alone.
+			return f.expired(time.Time{}) && f.expired(f.Budget.LastAt)
 		},
 	},
 	{
@@ -142,10 +151,10 @@ var Table = Rows{
 	},
 	{
 		Code: CodeBudgetSpent, Outcome: gates.Deny, Needs: StageLedger,
-		Condition: "used ≥ limit, or the run is closed and takes no more turns",
+		Condition: "spent turns ≥ limit (a turn that is open is not spent), or the run is closed and takes no more turns",
 		Why:       "the bound",
 		Change:    "grant turns with capgate run grant RUN --turns N --reason TEXT (not to a closed run), or end the scope with capgate scope close",
-		holds:     func(f *Facts) bool { return f.Budget.Used >= f.Budget.Limit || f.Budget.Closed },
+		holds:     func(f *Facts) bool { return f.Budget.Spent() },
 		reason: func(f *Facts) string {
 			if f.Budget.Closed {
 				return fmt.Sprintf("run %s is closed (%d of %d turns used) and takes no more. This is final for this run: do not retry. Write up what you have.",
@@ -159,9 +168,15 @@ var Table = Rows{
 		Code: CodeWithinBudget, Outcome: gates.Pass, Needs: StageLedger,
 		Condition: "otherwise",
 		Why:       "the run has turns left",
-		Change:    "nothing has to: the call passes until the run's turns are recorded up to its limit",
+		Change:    "nothing has to: the call passes until the run's last turn has ended",
 		holds:     func(*Facts) bool { return true },
 	},
+}
+
+// expired reports whether the marker has expired, with the time of its run's newest entry. Without any time there is no
+// age: such a marker is unreadable, not expired.
+func (f *Facts) expired(newest time.Time) bool {
+	return !f.Marker.ModTime.IsZero() && f.Marker.Expired(f.Now, f.TTL(), newest)
 }
 
 func noStateDir(f *Facts) string {

@@ -335,7 +335,7 @@ func (s runState) apply(e Entry, newDimension bool) runState {
 }
 
 func (s runState) budget(run string) Budget {
-	return Budget{Run: run, Used: s.used, Limit: s.limit, Closed: s.closed}
+	return Budget{Run: run, Used: s.used, Limit: s.limit, Closed: s.closed, LastAt: time.Unix(0, s.lastAt).UTC()}
 }
 
 func (s runState) usage(run string) Usage {

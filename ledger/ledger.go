@@ -116,8 +116,15 @@ type Budget struct {
 	Run    string `json:"run"`
 	Used   int64  `json:"used"`  // turns recorded
 	Limit  int64  `json:"limit"` // max_conv_turns × max_dimensions + grants
+	Open   int64  `json:"open"`  // turns that were begun and have not ended; they are used, and not spent
 	Closed bool   `json:"closed"`
+	// LastAt is the time of the run's newest entry, UTC.
+	LastAt time.Time `json:"last_at"`
 }
+
+// Spent reports whether the run is at its end: it is closed, or as many turns have ended as it may spend. A turn that is
+// open may go on to its own end.
+func (b Budget) Spent() bool { return b.Closed || b.Used-b.Open >= b.Limit }
 
 // Usage is all that is kept of one run.
 type Usage struct {

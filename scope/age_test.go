@@ -37,8 +37,31 @@ func TestAge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := Marker{StartedAt: c.startedAt, ModTime: c.modTime}
 			require.Equal(t, c.age, m.Age(now))
-			require.Equal(t, c.expired, m.Expired(now, ttl))
+			require.Equal(t, c.expired, m.Expired(now, ttl, time.Time{}))
 		})
+	}
+}
+
+// A run that goes on keeps its sessions in scope: the age of an old marker counts from the run's newest entry.
+func TestAnOldMarkerIsAsOldAsItsRun(t *testing.T) {
+	old := Marker{StartedAt: now.Add(-4 * ttl), ModTime: now.Add(-4 * ttl)}
+	ahead := Marker{StartedAt: now.AddDate(1, 0, 0), ModTime: now.AddDate(1, 0, 0)}
+	for _, c := range []struct {
+		name    string
+		marker  Marker
+		newest  time.Time
+		expired bool
+	}{
+		{"nothing known of its run", old, time.Time{}, true},
+		{"a turn just now", old, now, false},
+		{"a turn exactly the ttl ago", old, now.Add(-ttl), false},
+		{"a turn longer ago than that", old, now.Add(-ttl - time.Nanosecond), true},
+		{"an entry before it was armed", old, now.Add(-5 * ttl), true},
+		{"an entry from the future", old, now.Add(ttl + time.Nanosecond), true},
+		{"a young marker of an old run", Marker{StartedAt: now, ModTime: now}, now.Add(-4 * ttl), false},
+		{"a marker from the future stays one", ahead, now, true},
+	} {
+		require.Equal(t, c.expired, c.marker.Expired(now, ttl, c.newest), c.name)
 	}
 }
 
@@ -57,7 +80,7 @@ func TestAFutureStartIsJudgedByTheFilesModificationTime(t *testing.T) {
 			setModTime(t, put(t, state, "s", `{"runId":"r","startedAt":"2099-01-01T00:00:00Z"}`), c.modTime)
 			m, err := Read(state, "s")
 			require.NoError(t, err)
-			require.Equal(t, c.expired, m.Expired(now, ttl))
+			require.Equal(t, c.expired, m.Expired(now, ttl, time.Time{}))
 		})
 	}
 }

@@ -68,7 +68,7 @@ func TestAMarkerThatIsOpenForWritingIsNotRemoved(t *testing.T) {
 	removed, err := Remove(state, m)
 	require.NoError(t, err)
 	require.False(t, removed)
-	swept, err := Sweep(state, ttl, now)
+	swept, err := Sweep(state, ttl, now, nil)
 	require.NoError(t, err)
 	require.Empty(t, swept)
 

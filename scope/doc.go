@@ -21,6 +21,7 @@
 //   - anchor, optional, null for none: an object with all of ledger and hash (strings, same rule as runId) and seq (an
 //     integer from 0 to 2^64-1, written without fraction or exponent). It says what the ledger held when the session
 //     was armed. One that is there but malformed makes the whole marker unreadable: it must never pass for no anchor.
+//   - from, optional: the session whose place this one has taken ([Follow]). Anything but a session id counts as missing.
 //
 // Keys are compared exactly, of a key given twice the last one counts, and unknown keys are ignored whatever they hold.
 // One UTF-8 byte order mark in front and white space around the object are tolerated. Values nested deeper than 10,000
@@ -33,8 +34,9 @@
 //
 // # Age
 //
-// A marker's age is now minus startedAt. Where startedAt is missing, or more than a minute in the future, the file's
-// modification time serves. Reading never changes a modification time, and nothing depends on access times.
+// A marker's age is now minus startedAt, or minus the time of its run's newest ledger entry, whichever is less. Where
+// startedAt is missing, or more than a minute in the future, the file's modification time serves. Reading never changes a
+// modification time, no marker is rewritten as its run goes on, and nothing depends on access times.
 //
 // A marker expires when its age is over the time to live. So does one whose age is as far below zero: startedAt and
 // modification time are both further in the future than that, which only a wrong clock writes, and it would never

@@ -20,7 +20,7 @@ const replacement = string(utf8.RuneError)
 
 var bom = []byte("\ufeff")
 
-// decode reads the content of a marker file. Only Run, StartedAt and Anchor are set.
+// decode reads the content of a marker file. Session and ModTime are not set.
 func decode(content []byte) (Marker, error) {
 	object, err := decodeObject(bytes.TrimPrefix(content, bom))
 	if err != nil {
@@ -34,7 +34,11 @@ func decode(content []byte) (Marker, error) {
 	if err != nil {
 		return Marker{}, err
 	}
-	return Marker{Run: run, StartedAt: decodeTime(object["startedAt"]), Anchor: anchor}, nil
+	from, _ := decodeString(object["from"])
+	if !ValidSession(from) {
+		from = ""
+	}
+	return Marker{Run: run, StartedAt: decodeTime(object["startedAt"]), Anchor: anchor, From: from}, nil
 }
 
 // decodeObject decodes into a map, not into a struct, because a struct's keys match whatever their case.
@@ -158,5 +162,6 @@ func encode(m Marker) ([]byte, error) {
 		Run       string  `json:"runId"`
 		StartedAt string  `json:"startedAt,omitempty"`
 		Anchor    *Anchor `json:"anchor,omitempty"`
-	}{m.Run, startedAt, m.Anchor})
+		From      string  `json:"from,omitempty"`
+	}{m.Run, startedAt, m.Anchor, m.From})
 }

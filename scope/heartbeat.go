@@ -8,64 +8,62 @@ import (
 	"time"
 )
 
-// HeartbeatDir is the directory in the state directory that holds one empty file for each session whose hook was heard
-// in scope: its modification time is when.
+// HeartbeatDir is the directory in the state directory that holds one file for each session whose hook was heard in scope:
+// its modification time is when, and its size is how many capped calls have passed since the session was armed.
 const HeartbeatDir = "hook-heard"
 
-// Touch notes that the session's hook was heard at a moment. It is best effort: the note serves people, and no verdict
-// depends on it.
-func Touch(state, session string, at time.Time) error {
+// Heartbeat is what is known of an armed session's hook.
+type Heartbeat struct {
+	At     time.Time // when it was last heard, whatever the verdict; zero = never
+	Passed int64     // capped calls that it let through since the session was armed
+}
+
+// Touch notes that the session's hook was heard at a moment, and that a capped call passed. It is best effort: the note
+// serves people, and no verdict depends on it.
+func Touch(state, session string, at time.Time, passed bool) error {
 	if !ValidSession(session) {
 		return errSession("note heartbeat", session)
 	}
 	path := heartbeatPath(state, session)
-	err := os.Chtimes(path, at, at)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !passed {
+		if err := os.Chtimes(path, at, at); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	}
+	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if passed {
+		_, err = f.WriteString(".") // one byte in one write: calls at the same moment are all counted
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if f != nil {
-		_ = f.Close()
-	}
-	return os.Chtimes(path, at, at)
+	return errors.Join(err, f.Close(), os.Chtimes(path, at, at))
 }
 
-// Heard returns when the session's hook was last heard in scope, and whether it ever was.
-func Heard(state, session string) (time.Time, bool) {
+// Heard returns what is known of the session's hook.
+func Heard(state, session string) Heartbeat {
 	if !ValidSession(session) {
-		return time.Time{}, false
+		return Heartbeat{}
 	}
 	info, err := os.Lstat(heartbeatPath(state, session))
 	if err != nil || !info.Mode().IsRegular() {
-		return time.Time{}, false
+		return Heartbeat{}
 	}
-	return info.ModTime(), true
+	return Heartbeat{At: info.ModTime(), Passed: info.Size()}
 }
 
-// Forget removes the note of a session. A session without one is no error.
+// Forget removes the note of a session, as it is when the session is armed. A session without one is no error.
 func Forget(state, session string) error {
 	if !ValidSession(session) {
 		return errSession("remove heartbeat", session)
 	}
-	err := os.Remove(heartbeatPath(state, session))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// Silent reports whether nothing was heard of the session's hook since it was armed: then the turns that the loop itself
-// records are the only bound.
-func (m Marker) Silent(state string) bool {
-	heard, ok := Heard(state, m.Session)
-	armed := m.ModTime // the file is written when the session is armed, by whichever clock touches heartbeats, too
-	return !ok || heard.Before(armed)
+	return ignoreMissing(os.Remove(heartbeatPath(state, session)))
 }
 
 func heartbeatPath(state, session string) string {

@@ -48,9 +48,9 @@ func List(state string) ([]Listed, error) {
 }
 
 // Sweep removes every marker that has expired, readable or not, as [Remove] does it, and temporary files that a crash
-// left behind more than an hour ago. It returns the markers it removed, sorted by session, also beside an error, which
-// does not keep it from going on.
-func Sweep(state string, ttl time.Duration, now time.Time) ([]Listed, error) {
+// left behind more than an hour ago. newest says when the newest entry of a run was made, as [Marker.Expired] takes it; nil knows
+// of none. It returns the markers it removed, sorted by session, also beside an error, which does not keep it from going on.
+func Sweep(state string, ttl time.Duration, now time.Time, newest func(run string) time.Time) ([]Listed, error) {
 	all, err := List(state)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func Sweep(state string, ttl time.Duration, now time.Time) ([]Listed, error) {
 	}
 	var going []pair
 	for _, l := range all {
-		if !l.Expired(now, ttl) {
+		if !l.Expired(now, ttl, time.Time{}) || newest != nil && l.Err == nil && !l.Expired(now, ttl, newest(l.Run)) {
 			continue
 		}
 		t, err := take(state, l.Marker)

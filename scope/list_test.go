@@ -25,7 +25,7 @@ func TestListOfAMissingDirectoryIsEmpty(t *testing.T) {
 	all, err := List(state)
 	require.NoError(t, err)
 	require.Empty(t, all)
-	removed, err := Sweep(state, ttl, now)
+	removed, err := Sweep(state, ttl, now, nil)
 	require.NoError(t, err)
 	require.Empty(t, removed)
 	require.NoDirExists(t, state)
@@ -80,7 +80,7 @@ func TestSweepRemovesWhatHasExpiredAndNothingElse(t *testing.T) {
 	} {
 		setModTime(t, put(t, state, session, c.text), c.modTime)
 	}
-	removed, err := Sweep(state, ttl, now)
+	removed, err := Sweep(state, ttl, now, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"old", "old-by-start", "old-future", "old-unreadable", "too-far-ahead"}, sessions(removed))
 	require.ErrorIs(t, removed[3].Err, ErrUnreadable)
@@ -104,7 +104,7 @@ func TestSweepRemovesOurOldTemporaryFiles(t *testing.T) {
 	for _, name := range append(stale, kept...) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	removed, err := Sweep(state, ttl, now)
+	removed, err := Sweep(state, ttl, now, nil)
 	require.NoError(t, err)
 	require.Empty(t, removed)
 	require.ElementsMatch(t, kept, names(t, dir))
@@ -123,7 +123,7 @@ func TestSweepGoesOnAfterAFailure(t *testing.T) {
 		require.NoError(t, os.MkdirAll(Path(state, s), 0o700))
 	}
 	putExpired(t, state, "b")
-	removed, err := Sweep(state, ttl, time.Now().Add(ttl+time.Hour))
+	removed, err := Sweep(state, ttl, time.Now().Add(ttl+time.Hour), nil)
 	requireLine(t, err, Path(state, "a"))
 	require.Contains(t, err.Error(), "1 more")
 	require.Equal(t, []string{"b"}, sessions(removed))

@@ -78,7 +78,7 @@ func putExpired(t testing.TB, state, session string) Marker {
 	setModTime(t, put(t, state, session, `{"runId":"old"}`), now.Add(-ttl-time.Second))
 	m, err := Read(state, session)
 	require.NoError(t, err)
-	require.True(t, m.Expired(now, ttl))
+	require.True(t, m.Expired(now, ttl, time.Time{}))
 	return m
 }
 

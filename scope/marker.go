@@ -22,6 +22,7 @@ type Marker struct {
 	StartedAt time.Time // zero where missing or unparsable
 	ModTime   time.Time // the file's modification time; ignored by [Write]
 	Anchor    *Anchor   // nil where the marker has none
+	From      string    // the session whose place this one has taken, as /clear does; "" where there is none
 
 	judged file // what [Remove] has to find again; zero in a marker that was not read
 }
@@ -37,7 +38,13 @@ func (m Marker) Age(now time.Time) time.Duration {
 
 // Expired reports whether the marker is older than ttl, or from further in the future than ttl: a wrong clock must not
 // arm a session for ever. A marker of exactly that age is still fresh.
-func (m Marker) Expired(now time.Time, ttl time.Duration) bool {
+//
+// newest is when the newest entry of the marker's run was made, zero where that is not known: a marker's age counts from
+// then where that is later, so that a run that goes on keeps its sessions in scope.
+func (m Marker) Expired(now time.Time, ttl time.Duration, newest time.Time) bool {
 	age := m.Age(now)
+	if age > ttl && !newest.IsZero() {
+		age = now.Sub(newest)
+	}
 	return age > ttl || age < -ttl
 }

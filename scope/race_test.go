@@ -74,7 +74,7 @@ func race(t *testing.T, state, session, run string, rearm func(state, session, r
 		err = os.WriteFile(path, []byte(`{"runId":"old","startedAt":"2020-01-01T00:00:00Z"}`), 0o600)
 	}
 	old, readErr := Read(state, session)
-	if err := errors.Join(err, readErr); err != nil || !old.Expired(now, ttl) {
+	if err := errors.Join(err, readErr); err != nil || !old.Expired(now, ttl, time.Time{}) {
 		t.Errorf("arm the old run: %v, %v", old, err)
 		return
 	}

@@ -81,7 +81,7 @@ func requireErrState(t *testing.T, state string) {
 	require.ErrorIs(t, err, ErrState)
 	_, err = List(state)
 	require.ErrorIs(t, err, ErrState)
-	_, err = Sweep(state, ttl, now)
+	_, err = Sweep(state, ttl, now, nil)
 	require.ErrorIs(t, err, ErrState)
 }
 

@@ -105,7 +105,7 @@ func TestWhatIsNoRegularFileIsRemovedUnlessItIsADirectory(t *testing.T) {
 		},
 		"Close": func(state string) (bool, error) { return Close(state, "s") },
 		"Sweep": func(state string) (bool, error) {
-			removed, err := Sweep(state, ttl, time.Now().Add(ttl+time.Hour))
+			removed, err := Sweep(state, ttl, time.Now().Add(ttl+time.Hour), nil)
 			return len(removed) == 1 && removed[0].Err != nil, err
 		},
 	}
@@ -334,7 +334,7 @@ func TestWriteInAReadOnlyDirectoryKeepsTheOldMarker(t *testing.T) {
 	require.FileExists(t, Path(state, "s"))
 	_, err = Close(state, "s")
 	require.ErrorIs(t, err, os.ErrPermission)
-	swept, err := Sweep(state, -1, time.Now().Add(time.Hour))
+	swept, err := Sweep(state, -1, time.Now().Add(time.Hour), nil)
 	require.ErrorIs(t, err, os.ErrPermission)
 	require.Empty(t, swept)
 }

@@ -46,6 +46,8 @@ type Client interface {
 type Call struct {
 	gates.Call
 	Event string // the client's name for what it asks about; "" where it has one only
+	Cause string // what made a session start or end, in the client's own word; "" for other events
+	PID   int    // the client's process; 0 where it does not say
 	// Silent says that it is an event on which nothing may be said.
 	Silent bool
 }

@@ -3,6 +3,7 @@ package hook
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,8 +31,7 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 			gatherWrites(&f)
 		}
 	case capgate.StageMarker:
-		state, _ := f.Config.StateDir()
-		f.Marker, f.MarkerErr = scope.Read(state, f.Call.Session)
+		gatherMarker(&f)
 	case capgate.StageLedger:
 		var path string
 		if path, f.LedgerErr = f.Config.LedgerPath(); f.LedgerErr == nil {
@@ -46,6 +46,20 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 		}
 	}
 	return f
+}
+
+// gatherMarker reads the session's marker, or that of the session which the client has just left for this one: a background
+// agent's calls carry the new id before anybody was told of it.
+func gatherMarker(f *capgate.Facts) {
+	state, _ := f.Config.StateDir()
+	f.Marker, f.MarkerErr = scope.Read(state, f.Call.Session)
+	if !errors.Is(f.MarkerErr, scope.ErrNone) {
+		return
+	}
+	if from, ok := scope.Left(state, f.Call.Session, f.ClientPID, f.Now); ok {
+		f.Marker, f.MarkerErr = scope.Read(state, from)
+		f.Cleared = true
+	}
 }
 
 // maxSpec bounds a spec file, in bytes.

@@ -39,7 +39,7 @@ func (p Process) Run() {
 	r := &run{Process: p}
 	r.facts.Config = capgate.LoadConfig(p.Lookup)
 	r.facts.Now = p.Start
-	if _, more := r.facts.Next(); !more {
+	if _, more := r.facts.Next(); !more && !r.watchesSessions() {
 		r.Exit(r.say(decision{})) // all is off, before anything is read
 		return
 	}
@@ -85,7 +85,7 @@ func (r *run) judge() decision {
 	if facts.PayloadErr = err; err == nil {
 		call, facts.PayloadErr = r.Client.Decode(payload, r.Lookup)
 	}
-	facts.Call = call.Call
+	facts.Call, facts.ClientPID = call.Call, call.PID
 	r.publish(facts, call)
 	if call.Silent {
 		r.sessionEvent(call, facts)
@@ -112,7 +112,11 @@ func (r *run) publish(f capgate.Facts, c client.Call) {
 // decide completes the verdict with its id and does what it asks for besides the answer.
 func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 	d := decision{verdict: judged.Verdict, facts: f}
-	r.beat(judged.Row, f)
+	r.beat(judged, f)
+	if f.Cleared {
+		state, _ := f.Config.StateDir()
+		_ = scope.Follow(state, f.Call.Session, f.ClientPID, f.Now) // should the client's own word of it never come
+	}
 	switch {
 	case judged.Verdict.Code == capgate.CodeAdmitted:
 		d.id = decisionlog.NewID(f.Now)
@@ -126,17 +130,28 @@ func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 	return identified(d)
 }
 
-// beat notes that the hook works for an armed session, whatever the tool. Nothing depends on the note's success.
-func (r *run) beat(row capgate.Row, f capgate.Facts) {
+// beat notes that the hook works for an armed session, whatever the tool, and counts the capped calls that pass. Nothing
+// depends on the note's success.
+func (r *run) beat(judged capgate.Decision, f capgate.Facts) {
 	state, ok := f.Config.StateDir()
-	armed := row.Needs == capgate.StageLedger
-	if row.Code == capgate.CodeToolNotCapped && ok && scope.ValidSession(f.Call.Session) {
-		_, err := os.Lstat(scope.Path(state, f.Call.Session)) // one look: the marker is not read for tools that are not capped
-		armed = err == nil
+	armed := judged.Row.Needs == capgate.StageLedger
+	if judged.Row.Code == capgate.CodeToolNotCapped && ok {
+		armed = isArmed(state, f.Call.Session)
 	}
 	if armed {
-		_ = scope.Touch(state, f.Call.Session, f.Now)
+		passed := judged.Row.Code == capgate.CodeWithinBudget && judged.Verdict.Outcome != gates.Deny
+		_ = scope.Touch(state, f.Call.Session, f.Now, passed)
 	}
+}
+
+// isArmed takes one look: the marker is not read.
+func isArmed(state, session string) bool {
+	path := scope.Path(state, session)
+	if path == "" {
+		return false
+	}
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // lateDecision judges a call of which the next stage was not read in time.

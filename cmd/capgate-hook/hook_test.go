@@ -203,7 +203,12 @@ func TestEachRowOfTheTable(t *testing.T) {
 		{capgate.CodeNoStateDir, "a file", search, func(_ *testing.T, w *world) { w.env["CAPGATE_DATA_DIR"] = filepath.Join(w.state, "ledger.db") }},
 		{capgate.CodeNoMarker, "another session", call("other", "WebSearch"), nil},
 		{capgate.CodeNoMarker, "a state directory that is not there yet", search, func(_ *testing.T, w *world) { w.env["CAPGATE_DATA_DIR"] = w.state + "-later" }},
-		{capgate.CodeMarkerExpired, "by its own time", search, func(_ *testing.T, w *world) {
+		{capgate.CodeMarkerExpired, "by its own time", search, func(t *testing.T, w *world) {
+			longAgo(t, w)
+			w.marker(session, `{"runId":"storm-42","startedAt":"`+time.Now().Add(-7*time.Hour).Format(time.RFC3339)+`"}`, time.Now())
+		}},
+		{capgate.CodeMarkerExpired, "by its own time, where the ledger cannot answer", search, func(t *testing.T, w *world) {
+			require.NoError(t, os.Remove(filepath.Join(w.state, "ledger.db")))
 			w.marker(session, `{"runId":"storm-42","startedAt":"`+time.Now().Add(-7*time.Hour).Format(time.RFC3339)+`"}`, time.Now())
 		}},
 		{capgate.CodeMarkerExpired, "by its mtime, unreadable", search, func(_ *testing.T, w *world) {
@@ -213,7 +218,8 @@ func TestEachRowOfTheTable(t *testing.T) {
 			w.env["CAPGATE_SCOPE_TTL_MS"] = "1"
 			time.Sleep(5 * time.Millisecond)
 		}},
-		{capgate.CodeMarkerExpired, "startedAt far in the future and an old mtime", search, func(_ *testing.T, w *world) {
+		{capgate.CodeMarkerExpired, "startedAt far in the future and an old mtime", search, func(t *testing.T, w *world) {
+			longAgo(t, w)
 			w.marker(session, `{"runId":"storm-42","startedAt":"2199-01-01T00:00:00Z"}`, time.Now().Add(-7*time.Hour))
 		}},
 		{capgate.CodeMarkerUnreadable, "no JSON", search, func(_ *testing.T, w *world) { w.marker(session, `{`, time.Now()) }},
@@ -255,6 +261,9 @@ func TestEachRowOfTheTable(t *testing.T) {
 			_, err := w.open("storm-43", 4, 1).arm(session, "storm-43").ledger.CloseRun(t.Context(), "storm-43")
 			require.NoError(t, err)
 		}},
+		{capgate.CodeBudgetSpent, "an old marker of a run that goes on", search, func(_ *testing.T, w *world) {
+			w.marker(session, `{"runId":"storm-42","startedAt":"`+time.Now().Add(-7*time.Hour).Format(time.RFC3339)+`"}`, time.Now())
+		}},
 		{capgate.CodeWithinBudget, "a grant raised the limit", search, func(t *testing.T, w *world) {
 			_, err := w.ledger.Grant(t.Context(), "storm-42", 1, "one more")
 			require.NoError(t, err)
@@ -285,6 +294,15 @@ func TestEachRowOfTheTable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// longAgo gives the world another ledger, whose run ended its last turn before a marker's time to live.
+func longAgo(t *testing.T, w *world) {
+	t.Helper()
+	path := filepath.Join(w.state, "old.db")
+	w.ledger = ledger.NewFile(path, ledger.Options{Now: func() time.Time { return time.Now().Add(-7 * time.Hour) }})
+	w.env["CAPGATE_LEDGER"] = path
+	w.open("storm-42", 2, 1).turns("storm-42", 2)
 }
 
 func TestTheBoundary(t *testing.T) {

@@ -6,6 +6,7 @@ package claude
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -13,8 +14,15 @@ import (
 	"github.com/capgate/capgate/gates"
 )
 
-// PreToolUse is the one event on which a verdict may block.
-const PreToolUse = "PreToolUse"
+// Events of the client that capgate is installed for. PreToolUse is the one on which a verdict may block.
+const (
+	PreToolUse   = "PreToolUse"
+	SessionStart = "SessionStart"
+	SessionEnd   = "SessionEnd"
+)
+
+// Cleared is the cause of a session's end, and of the next one's start, where a person has cleared the conversation.
+const Cleared = "clear"
 
 // Client is Claude Code.
 type Client struct{}
@@ -39,6 +47,8 @@ func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Ca
 			}
 		case key == "permission_mode":
 			c.Mode, _ = gates.Text(value)
+		case key == "source" || key == "reason": // of SessionStart, of SessionEnd
+			c.Cause, _ = gates.Text(value)
 		}
 	})
 	if err != nil && !isWord(c.Event) {
@@ -47,6 +57,9 @@ func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Ca
 	c.Silent = c.Event != "" && c.Event != PreToolUse
 	c.Attended = presence(env)
 	c.NoBackground = !Background(env)
+	if pid, ok := env("CLAUDE_PID"); ok {
+		c.PID, _ = strconv.Atoi(pid) // in a hook of either form it is the client's own process
+	}
 	return c, err
 }
 

@@ -37,12 +37,14 @@ func TestDecodeReadsWhatTheRealClientSends(t *testing.T) {
 				Type    string          `json:"agent_type"`
 				Mode    string          `json:"permission_mode"`
 				Dir     string          `json:"cwd"`
+				Source  string          `json:"source"`
+				Reason  string          `json:"reason"`
 				Input   json.RawMessage `json:"tool_input"`
 			}
 			require.NoError(t, json.Unmarshal(payload, &want))
 			got, err := decode(payload)
 			require.NoError(t, err)
-			require.Equal(t, client.Call{Event: want.Event, Silent: !strings.HasPrefix(filepath.Base(file), "PreToolUse-"), Call: gates.Call{
+			require.Equal(t, client.Call{Event: want.Event, Cause: want.Source + want.Reason, Silent: !strings.HasPrefix(filepath.Base(file), "PreToolUse-"), Call: gates.Call{
 				Session: want.Session, Tool: want.Tool, Input: want.Input, UseID: want.UseID,
 				AgentID: want.AgentID, AgentType: want.Type, Mode: want.Mode, Dir: want.Dir,
 			}}, got)
