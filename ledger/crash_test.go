@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 const sectorSize = 512
@@ -67,10 +69,10 @@ type image struct {
 func (c commit) images(rng *rand.Rand, barrier bool) []image {
 	grown := make([]byte, len(c.after))
 	copy(grown, c.before)
-	const metas = 2 * pageSize
+	const metas = 2 * page.Size
 	newMeta := 0 // transactions write the two in turn
-	if bytes.Equal(c.after[:pageSize], grown[:pageSize]) {
-		newMeta = pageSize
+	if bytes.Equal(c.after[:page.Size], grown[:page.Size]) {
+		newMeta = page.Size
 	}
 	// some writes any part of the new data sectors.
 	some := func(base []byte, likely int) []byte {
@@ -90,13 +92,13 @@ func (c commit) images(rng *rand.Rand, barrier bool) []image {
 		}
 	}
 	data := some(grown, 100)
-	for n := 1; n < headerSize+metaSize; n += 1 + rng.IntN(12) {
+	for n := 1; n < page.HeaderSize+page.MetaSize; n += 1 + rng.IntN(12) {
 		img := bytes.Clone(data)
 		copy(img[newMeta:newMeta+n], c.after[newMeta:])
 		images = append(images, image{what: fmt.Sprintf("%d bytes of the meta", n), content: img, torn: true})
 	}
 	rest := bytes.Clone(data) // its first sector is missing, the others are there
-	copy(rest[newMeta+sectorSize:newMeta+pageSize], c.after[newMeta+sectorSize:])
+	copy(rest[newMeta+sectorSize:newMeta+page.Size], c.after[newMeta+sectorSize:])
 	images = append(images, image{what: "meta without its first sector", content: rest})
 	first := bytes.Clone(data)
 	copy(first[newMeta:newMeta+sectorSize], c.after[newMeta:])
@@ -105,7 +107,7 @@ func (c commit) images(rng *rand.Rand, barrier bool) []image {
 	if !barrier { // what must not happen: the new meta before its data
 		for range 6 {
 			img := some(grown, 50)
-			copy(img[newMeta:newMeta+pageSize], c.after[newMeta:newMeta+pageSize])
+			copy(img[newMeta:newMeta+page.Size], c.after[newMeta:newMeta+page.Size])
 			images = append(images, image{what: "meta before its data", content: img})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/capgate/capgate/ledger/disk"
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // ensure creates the ledger when there is none, and makes the name of the one that is there durable: whoever created
@@ -61,7 +62,7 @@ func (l *File) build(dir string) error {
 	if err := tmp.Close(); err != nil {
 		return err
 	}
-	db, err := bbolt.Open(tmp.Name(), 0o600, &bbolt.Options{PageSize: pageSize, NoStatistics: true})
+	db, err := bbolt.Open(tmp.Name(), 0o600, &bbolt.Options{PageSize: page.Size, NoStatistics: true})
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (l *File) build(dir string) error {
 
 // initialise writes the empty ledger.
 func (l *File) initialise(bolt *bbolt.Tx) error {
-	for _, name := range []string{bucketMeta, bucketEntries, bucketRuns, bucketDimensions, bucketKeys} {
+	for _, name := range rules.Buckets {
 		if _, err := bolt.CreateBucket([]byte(name)); err != nil {
 			return err
 		}

@@ -3,8 +3,10 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 func init() { roles["damage"] = damageRole }
@@ -70,11 +74,19 @@ func newVictim(path string) (*victim, error) {
 	v.anchor = head
 	v.whole, err = os.ReadFile(path)
 	errs = append(errs, err)
-	p, err := openPages(bytes.NewReader(v.whole), int64(len(v.whole)), true)
+	p, err := page.Open(bytes.NewReader(v.whole), int64(len(v.whole)), rules, true)
 	if err == nil {
-		v.used = int64(p.meta.high) * pageSize
+		v.used = int64(p.Meta().High) * page.Size
 	}
 	return v, errors.Join(append(errs, err)...)
+}
+
+// openBytes is what the guard makes of a sound file.
+func openBytes(t *testing.T, content []byte) *page.Checker {
+	t.Helper()
+	p, err := page.Open(bytes.NewReader(content), int64(len(content)), rules, true)
+	require.NoError(t, err)
+	return p
 }
 
 func mustVictim(t *testing.T) *victim {
@@ -150,17 +162,16 @@ func TestTheVictimIsSoundBeforeItIsDamaged(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
 	require.False(t, v.requireSafe(t, "undamaged", v.whole))
-	p, err := openBytes(v.whole)
-	require.NoError(t, err)
+	p := openBytes(t, v.whole)
 	for _, bucket := range []string{bucketEntries, bucketDimensions, bucketKeys} {
-		require.NotZero(t, p.buckets[bucket].page, "bucket %s is too small to test anything", bucket)
+		require.NotZero(t, p.Root(bucket), "bucket %s is too small to test anything", bucket)
 	}
 }
 
 func TestATruncatedLedgerIsDamaged(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
-	for size := int64(0); size < v.used; size += pageSize {
+	for size := int64(0); size < v.used; size += page.Size {
 		for _, off := range []int64{0, 1, 100} {
 			require.True(t, v.requireSafe(t, fmt.Sprintf("cut to %d bytes", size+off), v.whole[:size+off]))
 		}
@@ -173,21 +184,21 @@ func TestDamagedPagesAreNeverAFreshBudget(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
 	rng := rand.New(rand.NewPCG(5, 6))
-	for at := int64(0); at < v.used; at += pageSize {
-		for name, fill := range map[string]func(page []byte){
+	for at := int64(0); at < v.used; at += page.Size {
+		for name, fill := range map[string]func(p []byte){
 			"zeroed":      func(p []byte) { clear(p) },
 			"all ones":    func(p []byte) { copy(p, bytes.Repeat([]byte{0xFF}, len(p))) },
 			"garbage":     func(p []byte) { fillRandom(rng, p) },
-			"half zeroed": func(p []byte) { clear(p[pageSize/2:]) },
+			"half zeroed": func(p []byte) { clear(p[page.Size/2:]) },
 			"torn sector": func(p []byte) { clear(p[512:1024]) },
 			"first half of the next": func(p []byte) {
-				copy(p[:pageSize/2], v.whole[min(at+pageSize, v.used-pageSize):])
+				copy(p[:page.Size/2], v.whole[min(at+page.Size, v.used-page.Size):])
 			},
-			"another page": func(p []byte) { copy(p, v.whole[2*pageSize+rng.Int64N(v.used/pageSize-2)*pageSize:][:pageSize]) },
+			"another page": func(p []byte) { copy(p, v.whole[2*page.Size+rng.Int64N(v.used/page.Size-2)*page.Size:][:page.Size]) },
 		} {
 			damaged := bytes.Clone(v.whole)
-			fill(damaged[at : at+pageSize])
-			v.requireSafe(t, fmt.Sprintf("page %d %s", at/pageSize, name), damaged)
+			fill(damaged[at : at+page.Size])
+			v.requireSafe(t, fmt.Sprintf("page %d %s", at/page.Size, name), damaged)
 		}
 	}
 }
@@ -201,12 +212,12 @@ func fillRandom(rng *rand.Rand, b []byte) {
 func TestEveryByteOfTheMetaPages(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
-	for page := range 2 {
-		for i := range headerSize + metaSize {
+	for meta := range 2 {
+		for i := range page.HeaderSize + page.MetaSize {
 			for _, mask := range []byte{1, 0x80}[:scaled(2)] {
 				damaged := bytes.Clone(v.whole)
-				damaged[page*pageSize+i] ^= mask
-				what := fmt.Sprintf("byte %d of meta page %d", i, page)
+				damaged[meta*page.Size+i] ^= mask
+				what := fmt.Sprintf("byte %d of meta page %d", i, meta)
 				require.True(t, v.requireSafe(t, what, damaged), what)
 			}
 		}
@@ -221,24 +232,26 @@ func TestADamagedMetaPageIsAnErrorForEveryMethod(t *testing.T) {
 	mustTurn(t, l, "r", "", "")
 	whole, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	for page := range 2 {
-		this, other := whole[page*pageSize:][:pageSize], whole[(1-page)*pageSize:][:pageSize]
+	for meta := range 2 {
+		this, other := whole[meta*page.Size:][:page.Size], whole[(1-meta)*page.Size:][:page.Size]
 		for name, damage := range map[string]func(p []byte){
-			"one bit":                   func(p []byte) { p[headerSize+50] ^= 1 },
+			"one bit":                   func(p []byte) { p[page.HeaderSize+50] ^= 1 },
 			"zeroed":                    func(p []byte) { clear(p) },
 			"the other one":             func(p []byte) { copy(p, other) },
 			"the other one, renumbered": func(p []byte) { copy(p, other); p[0] = this[0] },
 			"of a later transaction": func(p []byte) {
-				m := p[headerSize : headerSize+metaSize]
-				native.PutUint64(m[48:], native.Uint64(m[48:])+4)
-				native.PutUint64(m[56:], fnv64(m[:56]))
+				m := p[page.HeaderSize : page.HeaderSize+page.MetaSize]
+				binary.NativeEndian.PutUint64(m[48:], binary.NativeEndian.Uint64(m[48:])+4)
+				h := fnv.New64a()
+				_, _ = h.Write(m[:56])
+				binary.NativeEndian.PutUint64(m[56:], h.Sum64())
 			},
 		} {
 			damaged := bytes.Clone(whole)
-			damage(damaged[page*pageSize:][:pageSize])
+			damage(damaged[meta*page.Size:][:page.Size])
 			require.NoError(t, os.WriteFile(l.path, damaged, 0o600))
 			for method, err := range everyMethod(l) {
-				require.ErrorIs(t, err, ErrCorrupt, "%s: meta page %d: %s", method, page, name)
+				require.ErrorIs(t, err, ErrCorrupt, "%s: meta page %d: %s", method, meta, name)
 				require.Regexp(t, `meta page.*; restore .* from a copy, or close the scope and start a new ledger$`, err.Error())
 				require.NotContains(t, err.Error(), "bbolt")
 			}
@@ -250,8 +263,8 @@ func TestADamagedMetaPageIsAnErrorForEveryMethod(t *testing.T) {
 
 	// Exchanged, they are good ones in the wrong places: the next commit would overwrite the newest.
 	exchanged := bytes.Clone(whole)
-	copy(exchanged[headerSize:pageSize], whole[pageSize+headerSize:])
-	copy(exchanged[pageSize+headerSize:2*pageSize], whole[headerSize:])
+	copy(exchanged[page.HeaderSize:page.Size], whole[page.Size+page.HeaderSize:])
+	copy(exchanged[page.Size+page.HeaderSize:2*page.Size], whole[page.HeaderSize:])
 	require.NoError(t, os.WriteFile(l.path, exchanged, 0o600))
 	for method, err := range everyMethod(l) {
 		require.ErrorIs(t, err, ErrCorrupt, method)
@@ -261,17 +274,15 @@ func TestADamagedMetaPageIsAnErrorForEveryMethod(t *testing.T) {
 func TestADimensionHiddenByADamagedSeparatorIsNotANewOne(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
-	p, err := openBytes(v.whole)
-	require.NoError(t, err)
 	damaged := bytes.Clone(v.whole)
-	branch, _, problem := parsePage(damaged[p.buckets[bucketDimensions].page*pageSize:][:pageSize])
+	branch, _, problem := page.ParseNode(damaged[openBytes(t, v.whole).Root(bucketDimensions)*page.Size:][:page.Size])
 	require.Empty(t, problem)
-	require.False(t, branch.leaf)
-	separator := branch.key(1)
+	require.False(t, branch.Leaf())
+	separator := branch.Key(1)
 	_, dimension, _ := splitRunKey(separator)
 	separator[len(separator)-1]++
 	require.NoError(t, os.WriteFile(v.path, damaged, 0o600))
-	_, err = v.RecordTurn(context.Background(), "full", dimension, "")
+	_, err := v.RecordTurn(context.Background(), "full", dimension, "")
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
@@ -279,11 +290,11 @@ func TestForeignFilesAreDamagedLedgers(t *testing.T) {
 	t.Parallel()
 	v := mustVictim(t)
 	rng := rand.New(rand.NewPCG(7, 8))
-	garbage := make([]byte, 10*pageSize)
+	garbage := make([]byte, 10*page.Size)
 	fillRandom(rng, garbage)
-	sqlite := append([]byte("SQLite format 3\x00"), make([]byte, 8*pageSize)...)
+	sqlite := append([]byte("SQLite format 3\x00"), make([]byte, 8*page.Size)...)
 	for name, content := range map[string][]byte{
-		"empty": {}, "text": []byte("hello\n"), "garbage": garbage, "zeros": make([]byte, 10*pageSize), "another database": sqlite,
+		"empty": {}, "text": []byte("hello\n"), "garbage": garbage, "zeros": make([]byte, 10*page.Size), "another database": sqlite,
 	} {
 		require.True(t, v.requireSafe(t, name, content))
 		_, err := v.OpenRun(context.Background(), "new", 1, 1)
@@ -325,8 +336,8 @@ func (v *victim) mutate(rng *rand.Rand) []byte {
 			damaged[rng.Int64N(v.used)] = byte(rng.Uint32())
 		}
 	case 6: // a number in the header of a page, where it hurts
-		page := damaged[rng.Int64N(v.used/pageSize)*pageSize:]
-		native.PutUint16(page[2*rng.IntN(32):], uint16(rng.UintN(1<<(1+rng.UintN(16)))))
+		header := damaged[rng.Int64N(v.used/page.Size)*page.Size:]
+		binary.NativeEndian.PutUint16(header[2*rng.IntN(32):], uint16(rng.UintN(1<<(1+rng.UintN(16)))))
 	case 7: // a run of garbage
 		at := rng.Int64N(v.used)
 		fillRandom(rng, damaged[at:min(at+1+rng.Int64N(600), v.used)])

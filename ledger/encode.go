@@ -12,6 +12,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // format is the version of the file format that this package writes, and the newest that it reads.
@@ -57,7 +59,7 @@ func seal(bucket string, key, value []byte) []byte {
 func unseal(bucket string, key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - sealSize
 	if n < 0 || binary.BigEndian.Uint64(sealed[n:]) != checksum(bucket, key, sealed[:n]) {
-		return nil, corrupt("value of %q in bucket %s has a wrong checksum", printable(key), bucket)
+		return nil, corrupt("value of %q in bucket %s has a wrong checksum", page.Printable(key), bucket)
 	}
 	return sealed[:n], nil
 }
@@ -198,7 +200,7 @@ func decodeEntry(stored []byte) (Entry, error) {
 	switch e.Kind {
 	case KindRunOpened, KindTurn, KindGrant, KindRunClosed:
 	default:
-		return Entry{}, fmt.Errorf("has the unknown kind %q", printable([]byte(e.Kind)))
+		return Entry{}, fmt.Errorf("has the unknown kind %q", page.Printable([]byte(e.Kind)))
 	}
 	return e, nil
 }
@@ -352,13 +354,4 @@ func stamp(t time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%w: the clock says %s; set it right", ErrInvalid, t.Format(time.RFC3339))
 	}
 	return t.Round(0).UTC(), nil
-}
-
-// printable makes bytes of a damaged file fit for an error line.
-func printable(b []byte) string {
-	const most = 64
-	if len(b) > most {
-		b = b[:most]
-	}
-	return string(bytes.ToValidUTF8(b, []byte("?")))
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/capgate/capgate/ledger/disk"
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // hintDamaged is the way out of a ledger that cannot be used.
@@ -22,6 +23,27 @@ func corrupt(found string, args ...any) error {
 func torn(found string, args ...any) error {
 	return fmt.Errorf("%w: %s, so the newest entry may be missing; restore the file from a copy, or close the scope and start a new ledger",
 		ErrCorrupt, fmt.Sprintf(found, args...))
+}
+
+// ofPages gives an error of package page the sentinel that callers branch on. Any other error is of the rules, which wrap
+// one already.
+func ofPages(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*page.DamageError](err); ok {
+		if e.Torn {
+			return torn("%s", e.Found)
+		}
+		return corrupt("%s", e.Found)
+	}
+	if e, ok := errors.AsType[*page.NewerError](err); ok {
+		return newer(e.Version)
+	}
+	if e, ok := errors.AsType[*page.ReadError](err); ok {
+		return unreadable(e.Err)
+	}
+	return err
 }
 
 // missing also tells a symbolic link that leads nowhere, which nothing is created through.

@@ -20,6 +20,8 @@ type File struct {
 	path string
 	now  func() time.Time
 	gate chan struct{}
+
+	unguarded bool // leaves the pages to bbolt as they are: for tests
 }
 
 var _ Ledger = (*File)(nil)

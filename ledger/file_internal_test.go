@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/ledger/disk"
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // everyMethod calls each method once, for tests of what none of them may do.
@@ -284,7 +285,7 @@ func TestAFaultIsDamageAndFreesTheLock(t *testing.T) {
 	whole, err := os.ReadFile(l.path)
 	require.NoError(t, err)
 	_, err = transact(context.Background(), l, walking, func(_ context.Context, tx *tx) (int, error) {
-		require.NoError(t, os.Truncate(l.path, 2*pageSize))
+		require.NoError(t, os.Truncate(l.path, 2*page.Size))
 		n := 0
 		return n, tx.bolt.Bucket([]byte(bucketEntries)).ForEach(func(_, v []byte) error {
 			n += int(v[0])

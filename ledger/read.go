@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // Budget implements [Ledger]: a constant number of lookups, however many entries there are.
@@ -199,7 +201,7 @@ func (l *File) batch(ctx context.Context, from, last uint64) (batch, error) {
 		}
 		b.hashes = append(b.hashes, before)
 		last = min(last, from+batchEntries-1)
-		if err := t.guard.check(bucketEntries, keyRange{lo: encodeUint(from), hi: encodeUint(last)}); err != nil {
+		if err := t.guard.check(bucketEntries, page.Range{Lo: encodeUint(from), Hi: encodeUint(last)}); err != nil {
 			return b, err
 		}
 		c := t.bolt.Bucket([]byte(bucketEntries)).Cursor()

@@ -17,6 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/capgate/capgate/ledger/disk"
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // DefaultTimeout bounds each transaction whose context has no deadline.
@@ -134,22 +135,22 @@ func run[T any](ctx context.Context, s *session, do func(context.Context, *tx) (
 			s.file.Close()
 		}
 	}()
-	db, guard, err := s.open(ctx)
+	db, g, err := s.open(ctx)
 	if err != nil {
 		return value, err
 	}
-	value, err = inTx(ctx, s, db, guard, do)
+	value, err = inTx(ctx, s, db, g, do)
 	db.Close() // an entry is durable by now, or has failed
 	return value, err
 }
 
-func inTx[T any](ctx context.Context, s *session, db *bbolt.DB, guard *pages, do func(context.Context, *tx) (T, error)) (value T, err error) {
+func inTx[T any](ctx context.Context, s *session, db *bbolt.DB, g guard, do func(context.Context, *tx) (T, error)) (value T, err error) {
 	var zero T
 	bolt, err := db.Begin(s.mode == writing)
 	if err != nil {
 		return zero, s.classify(err)
 	}
-	t, err := newTx(bolt, guard, s.ledger.now)
+	t, err := newTx(bolt, g, s.ledger.now)
 	if err == nil {
 		value, err = do(ctx, t)
 	}
@@ -170,9 +171,9 @@ func inTx[T any](ctx context.Context, s *session, db *bbolt.DB, guard *pages, do
 }
 
 // open takes the locks, in the order that the package comment gives, checks the file and hands it to bbolt.
-func (s *session) open(ctx context.Context) (*bbolt.DB, *pages, error) {
+func (s *session) open(ctx context.Context) (*bbolt.DB, guard, error) {
 	if err := s.enter(ctx); err != nil {
-		return nil, nil, err
+		return nil, guard{}, err
 	}
 	for {
 		err := s.lock()
@@ -180,34 +181,34 @@ func (s *session) open(ctx context.Context) (*bbolt.DB, *pages, error) {
 			break
 		}
 		if !errors.Is(err, errReplaced) {
-			return nil, nil, err
+			return nil, guard{}, err
 		}
 		if ctx.Err() != nil {
-			return nil, nil, busy("the file was replaced again and again")
+			return nil, guard{}, busy("the file was replaced again and again")
 		}
 	}
 	s.working.Store(time.Now().UnixNano())
 	if !s.phase.CompareAndSwap(phaseWaiting, phaseWorking) {
-		return nil, nil, errAbandoned
+		return nil, guard{}, errAbandoned
 	}
 	s.leaveGate()
 	if !disk.HasFlock {
 		db, err := s.openBolt(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, guard{}, err
 		}
-		guard, err := s.guard()
+		g, err := s.guard()
 		if err != nil {
 			db.Close()
 		}
-		return db, guard, err
+		return db, g, err
 	}
-	guard, err := s.guard()
+	g, err := s.guard()
 	if err != nil {
-		return nil, nil, err
+		return nil, guard{}, err
 	}
 	db, err := s.openBolt(ctx)
-	return db, guard, err
+	return db, g, err
 }
 
 func (s *session) openBolt(ctx context.Context) (*bbolt.DB, error) {
@@ -218,7 +219,7 @@ func (s *session) openBolt(ctx context.Context) (*bbolt.DB, error) {
 	db, err := bbolt.Open(s.ledger.path, 0o600, &bbolt.Options{
 		ReadOnly:     s.mode != writing,
 		Timeout:      timeout,
-		PageSize:     pageSize,
+		PageSize:     page.Size,
 		NoStatistics: true,
 		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return s.file, nil },
 	})
@@ -229,12 +230,15 @@ func (s *session) openBolt(ctx context.Context) (*bbolt.DB, error) {
 }
 
 // guard checks the parts of the file that every transaction uses.
-func (s *session) guard() (*pages, error) {
+func (s *session) guard() (guard, error) {
+	if s.ledger.unguarded {
+		return guard{off: true}, nil
+	}
 	info, err := s.file.Stat()
 	if err != nil {
-		return nil, s.classify(err)
+		return guard{}, s.classify(err)
 	}
-	return openPages(s.file, info.Size(), s.mode == writing)
+	return newGuard(s.file, info.Size(), s.mode)
 }
 
 // enter waits for the one place per [File] that may wait in the kernel, so that callers without luck pile up on a

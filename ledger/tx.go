@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // tx is one transaction on a ledger whose header was found sound. Every get is guarded first.
 type tx struct {
 	bolt  *bbolt.Tx
-	guard *pages
+	guard guard
 	now   func() time.Time
 	id    digest
 	head  link
@@ -20,9 +22,9 @@ type tx struct {
 }
 
 // newTx reads the meta bucket: the format before anything else, seals included, which a newer one may make otherwise.
-func newTx(bolt *bbolt.Tx, guard *pages, now func() time.Time) (*tx, error) {
-	t := &tx{bolt: bolt, guard: guard, now: now}
-	if err := guard.check(bucketMeta, keyRange{unsealed: true}); err != nil {
+func newTx(bolt *bbolt.Tx, g guard, now func() time.Time) (*tx, error) {
+	t := &tx{bolt: bolt, guard: g, now: now}
+	if err := g.check(bucketMeta, page.Range{LayoutOnly: true}); err != nil {
 		return t, err
 	}
 	switch v, ok := t.format(); {
@@ -31,7 +33,7 @@ func newTx(bolt *bbolt.Tx, guard *pages, now func() time.Time) (*tx, error) {
 	case v > format:
 		return t, newer(v)
 	}
-	if err := guard.complete(); err != nil {
+	if err := g.complete(); err != nil {
 		return t, err
 	}
 	id, err := t.get(bucketMeta, []byte(metaID))
@@ -61,13 +63,13 @@ func (t *tx) format() (uint32, bool) {
 // get reads one value, without its seal; nil means that the key is not there. The value is valid until the
 // transaction ends or appends.
 func (t *tx) get(bucket string, key []byte) ([]byte, error) {
-	if err := t.guard.check(bucket, exactly(key)); err != nil {
+	if err := t.guard.check(bucket, page.Exactly(key)); err != nil {
 		return nil, err
 	}
 	value := t.bolt.Bucket([]byte(bucket)).Get(key)
 	if value == nil {
-		r := exactly(key)
-		r.past = true
+		r := page.Exactly(key)
+		r.Past = true
 		return nil, t.guard.check(bucket, r)
 	}
 	if !isSealed(bucket, key) {
@@ -89,9 +91,9 @@ func (t *tx) put(bucket string, key, value []byte) error {
 
 // scan calls fn for every value of a bucket whose key starts with prefix, in order.
 func (t *tx) scan(bucket string, prefix []byte, fn func(key, value []byte) error) error {
-	r := keyRange{lo: prefix, past: true}
+	r := page.Range{Lo: prefix, Past: true}
 	if len(prefix) > 0 {
-		r.hi = append(bytes.Clone(prefix), 0xFF) // ids are UTF-8, which has no byte 0xFF
+		r.Hi = append(bytes.Clone(prefix), 0xFF) // ids are UTF-8, which has no byte 0xFF
 	}
 	if err := t.guard.check(bucket, r); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (t *tx) hashAt(seq uint64) (digest, error) {
 	if seq == 0 {
 		return t.id, nil
 	}
-	if err := t.guard.check(bucketEntries, exactly(encodeUint(seq))); err != nil {
+	if err := t.guard.check(bucketEntries, page.Exactly(encodeUint(seq))); err != nil {
 		return digest{}, err
 	}
 	hash, _, err := t.entry(seq)
@@ -139,7 +141,7 @@ func (t *tx) chained(seq uint64) (digest, []byte, error) {
 	if seq == 0 {
 		return digest{}, nil, corrupt("something rests on entry 0, which does not exist")
 	}
-	if err := t.guard.check(bucketEntries, keyRange{lo: encodeUint(seq - 1), hi: encodeUint(seq)}); err != nil {
+	if err := t.guard.check(bucketEntries, page.Range{Lo: encodeUint(seq - 1), Hi: encodeUint(seq)}); err != nil {
 		return digest{}, nil, err
 	}
 	previous := t.id

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/capgate/capgate/ledger/internal/page"
 )
 
 // mostProblems bounds a report: one damaged page can break thousands of entries.
@@ -57,7 +59,7 @@ func (v *verifier) problem(format string, args ...any) {
 
 func (v *verifier) all(anchors []parsedAnchor) error {
 	// Nothing else may touch pages that are not sound: bbolt's own check runs in a goroutine that a fault would kill.
-	if err := v.structure(); err != nil {
+	if err := v.guard.everything(); err != nil {
 		v.problem("%v", err)
 		return nil
 	}
@@ -85,13 +87,6 @@ func checked(err error) string {
 		return fmt.Sprintf("the pages of the file cannot be walked: %s", cause)
 	}
 	return fmt.Sprintf("the pages of the file do not add up: %s", text)
-}
-
-func (v *verifier) structure() error {
-	if err := v.guard.loadFreelist(); err != nil {
-		return err
-	}
-	return v.guard.everything()
 }
 
 // entries walks the chain. A problem with one entry does not make problems of those that follow: each is held
@@ -144,7 +139,7 @@ func (v *verifier) replay(e Entry) {
 	r := v.runs[e.Run]
 	if e.Kind == KindRunOpened {
 		if r != nil {
-			v.problem("entry %d opens run %q again", e.Seq, printable([]byte(e.Run)))
+			v.problem("entry %d opens run %q again", e.Seq, page.Printable([]byte(e.Run)))
 			return
 		}
 		if err := validLimits(e.MaxConvTurns, e.MaxDimensions); err != nil {
@@ -155,11 +150,11 @@ func (v *verifier) replay(e Entry) {
 		v.runs[e.Run] = r
 	}
 	if r == nil {
-		v.problem("entry %d is of run %q, which was not opened", e.Seq, printable([]byte(e.Run)))
+		v.problem("entry %d is of run %q, which was not opened", e.Seq, page.Printable([]byte(e.Run)))
 		return
 	}
 	if r.state.closed {
-		v.problem("entry %d is of run %q, which was closed before", e.Seq, printable([]byte(e.Run)))
+		v.problem("entry %d is of run %q, which was closed before", e.Seq, page.Printable([]byte(e.Run)))
 	}
 	before := r.dimensions[e.Dimension]
 	if e.Kind == KindTurn && e.Dimension != "" {
@@ -192,20 +187,20 @@ func (v *verifier) states() {
 		v.report.Runs++
 		r := v.runs[string(key)]
 		if r == nil {
-			v.problem("run %q has a state, but no entry", printable(key))
+			v.problem("run %q has a state, but no entry", page.Printable(key))
 			return
 		}
 		r.seen = true
 		if s, err := decodeRunState(value); err != nil {
-			v.problem("run %q: %v", printable(key), err)
+			v.problem("run %q: %v", page.Printable(key), err)
 		} else if s != r.state {
 			v.problem("run %q is kept as %d of %d turns at entry %d, its entries make %d of %d at entry %d, or differ in its other numbers",
-				printable(key), s.used, s.limit, s.lastSeq, r.state.used, r.state.limit, r.state.lastSeq)
+				page.Printable(key), s.used, s.limit, s.lastSeq, r.state.used, r.state.limit, r.state.lastSeq)
 		}
 	})
 	for name, r := range v.runs {
 		if !r.seen {
-			v.problem("run %q has entries, but no state", printable([]byte(name)))
+			v.problem("run %q has entries, but no state", page.Printable([]byte(name)))
 		}
 	}
 }
@@ -224,7 +219,7 @@ func (v *verifier) dimensionCounts() {
 			turns = r.dimensions[name]
 		}
 		if n, err := decodeUint(value); err != nil || turns == 0 || int64(n) != turns {
-			v.problem("dimension %q of run %q is kept as %d turns, its entries make %d", printable([]byte(name)), printable([]byte(run)), n, turns)
+			v.problem("dimension %q of run %q is kept as %d turns, its entries make %d", page.Printable([]byte(name)), page.Printable([]byte(run)), n, turns)
 		}
 	})
 	if got != want {
