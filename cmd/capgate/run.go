@@ -262,7 +262,7 @@ type runChanged struct {
 func changeRun(r ledger.Receipt) runChanged {
 	return runChanged{
 		Run: r.Run, Used: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Closed: r.Kind == ledger.KindRunClosed,
-		Granted: r.Turns, Reason: r.Reason, At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
+		Granted: r.Entry.Turns, Reason: r.Reason, At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
 	}
 }
 
@@ -342,7 +342,7 @@ func (a *app) runGrant(cmd *cobra.Command, o runGrantOptions) error {
 	}
 	ctx, cancel := a.context(cmd)
 	defer cancel()
-	r, err := l.Grant(ctx, o.run, o.turns, string(o.reason))
+	r, err := l.Grant(ctx, o.run, ledger.Grant{Turns: o.turns}, string(o.reason))
 	if err != nil {
 		return err
 	}
@@ -350,7 +350,7 @@ func (a *app) runGrant(cmd *cobra.Command, o runGrantOptions) error {
 	if a.json {
 		return a.printJSON(changeRun(r))
 	}
-	a.printf("run %s is granted %s: %d of %d used\n", r.Run, plural(r.Turns, "turn"), r.Used, r.Limit)
+	a.printf("run %s is granted %s: %d of %d used\n", r.Run, plural(r.Entry.Turns, "turn"), r.Used, r.Limit)
 	// Best effort: the grant is recorded.
 	if u, err := l.Usage(ctx, o.run); err == nil && len(u.Dimensions) > 0 {
 		a.printf("only the run's limit is raised: granted turns are for turns without --dimension, or for dimensions that are not full\n")
