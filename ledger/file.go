@@ -70,7 +70,7 @@ func (l *File) openRun(ctx context.Context, run string, maxConvTurns, maxDimensi
 		case s.closed:
 			return Receipt{}, fmt.Errorf("%w: %q; choose another id", ErrRunClosed, run)
 		case s.maxConvTurns != maxConvTurns || s.maxDimensions-s.grantedDimensions != maxDimensions:
-			return Receipt{}, fmt.Errorf("%w: %q was opened with %d × %d turns, not %d × %d; use those, grant turns, or choose another id",
+			return Receipt{}, fmt.Errorf("%w: %q has %d × %d turns, not %d × %d; use those, grant turns, or choose another id",
 				ErrRunExists, run, s.maxConvTurns, s.maxDimensions-s.grantedDimensions, maxConvTurns, maxDimensions)
 		}
 		return t.replay(s, s.openedSeq)
