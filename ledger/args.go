@@ -50,14 +50,30 @@ func validLimits(maxConvTurns, maxDimensions int64) error {
 	return nil
 }
 
-func validGrant(run string, turns int64, reason string) error {
+func validGrant(run string, g Grant, reason string) error {
 	if err := validRun(run); err != nil {
 		return err
 	}
-	if turns < 1 || turns > MaxLimit {
-		return fmt.Errorf("%w: a grant is of 1 to %d turns, not %d", ErrInvalid, int64(MaxLimit), turns)
+	if err := g.valid(); err != nil {
+		return err
 	}
 	return validText("reason", reason, 1, MaxReasonBytes)
+}
+
+func (g Grant) valid() error {
+	n, what := g.Turns, "turns"
+	switch {
+	case g.Turns != 0 && g.Dimensions != 0:
+		return fmt.Errorf("%w: a grant is of turns or of dimensions, not of both; make two grants", ErrInvalid)
+	case g.Dimensions != 0 && g.Dimension != "":
+		return fmt.Errorf("%w: a grant to dimension %q is of turns, not of dimensions", ErrInvalid, g.Dimension)
+	case g.Dimensions != 0:
+		n, what = g.Dimensions, "dimensions"
+	}
+	if n < 1 || n > MaxLimit {
+		return fmt.Errorf("%w: a grant is of 1 to %d %s, not %d", ErrInvalid, int64(MaxLimit), what, n)
+	}
+	return validText("dimension", g.Dimension, 0, MaxIDBytes)
 }
 
 // parseAnchors reads anchors, of which each must be well-formed.

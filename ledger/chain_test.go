@@ -45,7 +45,7 @@ func TestEditRemovalAndReorderingOfAnyEntryIsFound(t *testing.T) {
 	for i := range 5 {
 		mustTurn(t, l, "r", fmt.Sprint("d", i%2), fmt.Sprint("k", i))
 	}
-	_, err := l.Grant(context.Background(), "r", 2, "more")
+	_, err := l.Grant(context.Background(), "r", Grant{Turns: 2}, "more")
 	require.NoError(t, err)
 	const last = 7
 	require.Empty(t, problems(t, l))

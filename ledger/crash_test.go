@@ -43,7 +43,7 @@ func commits(t *testing.T, n int) []commit {
 		case i%17 == 5:
 			mustOpen(t, l, fmt.Sprint("r", i), 10, 10)
 		case i%17 == 11:
-			_, err := l.Grant(ctx, "r0", 1, "more")
+			_, err := l.Grant(ctx, "r0", Grant{Turns: 1}, "more")
 			require.NoError(t, err)
 		default:
 			mustTurn(t, l, "r0", fmt.Sprint("d", i%7), fmt.Sprint("key ", i, filler[:i%200]))

@@ -164,11 +164,21 @@ func encodeEntry(e Entry) ([]byte, error) {
 	number(`,"max_dimensions":`, e.MaxDimensions)
 	text(`,"dimension":"`, e.Dimension)
 	text(`,"key":"`, e.Key)
+	if e.Ends != 0 {
+		b = strconv.AppendUint(append(b, `,"ends":`...), e.Ends, 10)
+	}
 	number(`,"turns":`, e.Turns)
+	number(`,"dimensions":`, e.Dimensions)
 	text(`,"reason":"`, e.Reason)
-	b = strconv.AppendInt(append(b, `,"used":`...), e.Used, 10)
-	b = strconv.AppendInt(append(b, `,"limit":`...), e.Limit, 10)
-	return append(b, '}'), nil
+	return appendCounters(b, e.Used, e.Open, e.Limit), nil
+}
+
+// appendCounters is the end of every entry.
+func appendCounters(b []byte, used, open, limit int64) []byte {
+	b = strconv.AppendInt(append(b, `,"used":`...), used, 10)
+	b = strconv.AppendInt(append(b, `,"open":`...), open, 10)
+	b = strconv.AppendInt(append(b, `,"limit":`...), limit, 10)
+	return append(b, '}')
 }
 
 // ordinary reports whether text stands in JSON as it is.
@@ -198,25 +208,25 @@ func decodeEntry(stored []byte) (Entry, error) {
 		return Entry{}, errors.New("holds no readable record")
 	}
 	switch e.Kind {
-	case KindRunOpened, KindTurn, KindGrant, KindRunClosed:
+	case KindRunOpened, KindTurnBegun, KindTurnEnded, KindTurn, KindGrant, KindRunClosed:
 	default:
 		return Entry{}, fmt.Errorf("has the unknown kind %q", page.Printable([]byte(e.Kind)))
 	}
 	return e, nil
 }
 
-// matches reports whether stored bytes are the entry with these fields. The bytes that [encodeEntry] makes for an
-// ordinary run id are compared as text: a decision must not pay for a JSON decoder.
-func matches(stored []byte, seq uint64, run string, used, limit int64) bool {
-	if matchesText(stored, seq, run, used, limit) {
+// matches reports whether stored bytes are the entry seq, and leave its run with these counters. The bytes that
+// [encodeEntry] makes for an ordinary run id are compared as text: a decision must not pay for a JSON decoder.
+func matches(stored []byte, seq uint64, run string, used, open, limit int64) bool {
+	if matchesText(stored, seq, run, used, open, limit) {
 		return true
 	}
 	e, err := decodeEntry(stored)
-	return err == nil && e.Seq == seq && e.Run == run && e.Used == used && e.Limit == limit
+	return err == nil && e.Seq == seq && e.Run == run && e.Used == used && e.Open == open && e.Limit == limit
 }
 
-func matchesText(stored []byte, seq uint64, run string, used, limit int64) bool {
-	num := make([]byte, 0, 64)
+func matchesText(stored []byte, seq uint64, run string, used, open, limit int64) bool {
+	num := make([]byte, 0, 96)
 	num = append(num, `{"seq":`...)
 	num = strconv.AppendUint(num, seq, 10)
 	rest, ok := bytes.CutPrefix(stored, append(num, `,"at":"`...))
@@ -231,31 +241,33 @@ func matchesText(stored []byte, seq uint64, run string, used, limit int64) bool 
 	if len(rest) <= len(run) || string(rest[:len(run)]) != run || rest[len(run)] != '"' {
 		return false
 	}
-	num = append(num[:0], `,"used":`...)
-	num = strconv.AppendInt(num, used, 10)
-	num = append(num, `,"limit":`...)
-	num = strconv.AppendInt(num, limit, 10)
-	return bytes.HasSuffix(rest, append(num, '}'))
+	return bytes.HasSuffix(rest, appendCounters(num[:0], used, open, limit))
 }
 
-// runState is what is kept of one run beside its entries.
+// runState is what is kept of one run beside its entries. Times are nanoseconds since 1970, 0 where there is none.
 type runState struct {
-	closed        bool
-	used          int64
-	limit         int64
-	granted       int64
-	maxConvTurns  int64
-	maxDimensions int64
-	dimensions    int64 // in use
-	openedSeq     uint64
-	openedAt      int64 // nanoseconds since 1970
-	lastSeq       uint64
-	lastAt        int64
+	closed            bool
+	used              int64
+	open              int64 // turns begun and not ended
+	limit             int64
+	granted           int64 // turns
+	maxConvTurns      int64
+	maxDimensions     int64 // granted ones included
+	grantedDimensions int64
+	dimensions        int64 // in use
+	openedSeq         uint64
+	openedAt          int64
+	lastSeq           uint64
+	lastAt            int64
+	newestAt          int64 // the newest turn was begun or recorded
+	beforeAt          int64 // so was the one before it
+	endedAt           int64 // a turn was ended, other than by closing the run
 }
 
 const (
 	runStateVersion = 1
-	runStateSize    = 2 + 11*8
+	runStateNumbers = 15
+	runStateSize    = 2 + 8*runStateNumbers
 	flagClosed      = 1
 )
 
@@ -265,9 +277,11 @@ func (s runState) encode() []byte {
 	if s.closed {
 		b[1] = flagClosed
 	}
-	for _, n := range []uint64{
-		uint64(s.used), uint64(s.limit), uint64(s.granted), uint64(s.maxConvTurns), uint64(s.maxDimensions),
-		uint64(s.dimensions), s.openedSeq, uint64(s.openedAt), s.lastSeq, uint64(s.lastAt), 0,
+	for _, n := range [runStateNumbers]uint64{
+		uint64(s.used), uint64(s.open), uint64(s.limit), uint64(s.granted), uint64(s.maxConvTurns),
+		uint64(s.maxDimensions), uint64(s.grantedDimensions), uint64(s.dimensions),
+		s.openedSeq, uint64(s.openedAt), s.lastSeq, uint64(s.lastAt),
+		uint64(s.newestAt), uint64(s.beforeAt), uint64(s.endedAt),
 	} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
@@ -282,15 +296,16 @@ func decodeRunState(b []byte) (runState, error) {
 	if len(b) != runStateSize || b[0] != runStateVersion || b[1]&^flagClosed != 0 {
 		return runState{}, corrupt("a run state is malformed")
 	}
-	var n [11]uint64
+	var n [runStateNumbers]uint64
 	for i := range n {
 		n[i] = binary.BigEndian.Uint64(b[2+8*i:])
 	}
 	s := runState{
 		closed: b[1] == flagClosed,
-		used:   int64(n[0]), limit: int64(n[1]), granted: int64(n[2]),
-		maxConvTurns: int64(n[3]), maxDimensions: int64(n[4]), dimensions: int64(n[5]),
-		openedSeq: n[6], openedAt: int64(n[7]), lastSeq: n[8], lastAt: int64(n[9]),
+		used:   int64(n[0]), open: int64(n[1]), limit: int64(n[2]), granted: int64(n[3]), maxConvTurns: int64(n[4]),
+		maxDimensions: int64(n[5]), grantedDimensions: int64(n[6]), dimensions: int64(n[7]),
+		openedSeq: n[8], openedAt: int64(n[9]), lastSeq: n[10], lastAt: int64(n[11]),
+		newestAt: int64(n[12]), beforeAt: int64(n[13]), endedAt: int64(n[14]),
 	}
 	if !s.plausible() {
 		return runState{}, corrupt("the numbers of a run state contradict each other")
@@ -299,14 +314,21 @@ func decodeRunState(b []byte) (runState, error) {
 }
 
 func (s runState) plausible() bool {
-	for _, n := range []int64{s.used, s.granted, s.dimensions} {
+	for _, n := range []int64{s.used, s.open, s.granted, s.dimensions, s.grantedDimensions} {
 		if n < 0 || n > MaxLimit {
 			return false
 		}
 	}
-	return validLimits(s.maxConvTurns, s.maxDimensions) == nil &&
+	for _, at := range []int64{s.newestAt, s.beforeAt, s.endedAt} {
+		if at < 0 || at > 0 && s.used == 0 {
+			return false
+		}
+	}
+	return validLimits(s.maxConvTurns, s.maxDimensions) == nil && s.grantedDimensions < s.maxDimensions &&
 		s.limit == s.maxConvTurns*s.maxDimensions+s.granted && s.limit <= MaxLimit &&
 		s.used <= s.limit && s.dimensions <= s.maxDimensions && s.dimensions <= s.used &&
+		s.open <= s.used && s.open <= s.dimensions+1 && !(s.closed && s.open > 0) &&
+		(s.newestAt > 0) == (s.used > 0) && (s.beforeAt > 0) == (s.used > 1) &&
 		s.openedSeq >= 1 && s.lastSeq >= s.openedSeq
 }
 
@@ -319,38 +341,109 @@ func (s runState) apply(e Entry, newDimension bool) runState {
 			maxConvTurns: e.MaxConvTurns, maxDimensions: e.MaxDimensions, limit: e.MaxConvTurns * e.MaxDimensions,
 			openedSeq: e.Seq, openedAt: at,
 		}
-	case KindTurn:
+	case KindTurnBegun, KindTurn:
 		s.used++
 		if newDimension {
 			s.dimensions++
 		}
+		s.newestAt, s.beforeAt = at, s.newestAt
+		if e.Kind == KindTurnBegun {
+			s.open++
+		}
 	case KindGrant:
 		s.granted += e.Turns
-		s.limit += e.Turns
+		s.maxDimensions += e.Dimensions
+		s.grantedDimensions += e.Dimensions
+		s.limit += e.Turns + e.Dimensions*s.maxConvTurns
 	case KindRunClosed:
-		s.closed = true
+		s.closed, s.open = true, 0
+	}
+	if e.Ends != 0 {
+		s.open--
+		s.endedAt = at
 	}
 	s.lastSeq, s.lastAt = e.Seq, at
 	return s
 }
 
 func (s runState) budget(run string) Budget {
-	return Budget{Run: run, Used: s.used, Limit: s.limit, Closed: s.closed, LastAt: time.Unix(0, s.lastAt).UTC()}
+	return Budget{Run: run, Used: s.used, Open: s.open, Limit: s.limit, Closed: s.closed, LastAt: instant(s.lastAt)}
+}
+
+func (s runState) turns() Turns {
+	return Turns{Open: s.open, Newest: instant(s.newestAt), Before: instant(s.beforeAt), Ended: instant(s.endedAt)}
 }
 
 func (s runState) usage(run string) Usage {
 	return Usage{
 		Budget:       s.budget(run),
+		Turns:        s.turns(),
 		Remaining:    s.limit - s.used,
 		MaxConvTurns: s.maxConvTurns, MaxDimensions: s.maxDimensions, Granted: s.granted,
-		Dimensions: map[string]int64{},
-		OpenedAt:   time.Unix(0, s.openedAt).UTC(), LastAt: time.Unix(0, s.lastAt).UTC(), LastSeq: s.lastSeq,
+		Dimensions: map[string]int64{}, DimensionGrants: map[string]int64{},
+		OpenedAt: instant(s.openedAt), LastSeq: s.lastSeq,
 	}
 }
 
-// stamp makes a clock's time storable: UTC, no monotonic part, within what nanoseconds since 1970 can say.
+// dimensionState is what is kept of one dimension of a run beside its entries, and of the turns without a dimension:
+// of those the open turn only, because no bound but the run's holds for them.
+type dimensionState struct {
+	turns   int64
+	granted int64  // turns added to its bound
+	open    uint64 // the sequence of the begin of its open turn, or 0; in a closed run it says nothing
+}
+
+const dimensionStateSize = 3 * 8
+
+func (d dimensionState) encode() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, dimensionStateSize), uint64(d.turns))
+	b = binary.BigEndian.AppendUint64(b, uint64(d.granted))
+	return binary.BigEndian.AppendUint64(b, d.open)
+}
+
+func decodeDimensionState(b []byte) (dimensionState, error) {
+	if len(b) != dimensionStateSize {
+		return dimensionState{}, corrupt("what is kept of a dimension has %d bytes", len(b))
+	}
+	d := dimensionState{
+		turns:   int64(binary.BigEndian.Uint64(b)),
+		granted: int64(binary.BigEndian.Uint64(b[8:])),
+		open:    binary.BigEndian.Uint64(b[16:]),
+	}
+	if d.turns < 0 || d.turns > MaxLimit || d.granted < 0 || d.granted > MaxLimit {
+		return dimensionState{}, corrupt("the numbers of a dimension are out of bounds")
+	}
+	return d, nil
+}
+
+// apply is the state of a dimension after an entry of it.
+func (d dimensionState) apply(e Entry) dimensionState {
+	if e.Dimension != "" && (e.Kind == KindTurnBegun || e.Kind == KindTurn) {
+		d.turns++
+	}
+	switch e.Kind {
+	case KindTurnBegun:
+		d.open = e.Seq
+	case KindTurnEnded:
+		d.open = 0
+	case KindGrant:
+		d.granted += e.Turns
+	}
+	return d
+}
+
+// instant is the time that a state keeps, and the zero time for 0.
+func instant(nanoseconds int64) time.Time {
+	if nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds).UTC()
+}
+
+// stamp makes a clock's time storable: UTC, no monotonic part, within what nanoseconds since 1970 can say. The first of
+// them stands for no time.
 func stamp(t time.Time) (time.Time, error) {
-	if t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, math.MaxInt64)) {
+	if !t.After(time.Unix(0, 0)) || t.After(time.Unix(0, math.MaxInt64)) {
 		return time.Time{}, fmt.Errorf("%w: the clock says %s; set it right", ErrInvalid, t.Format(time.RFC3339))
 	}
 	return t.Round(0).UTC(), nil

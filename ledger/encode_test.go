@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -14,8 +13,9 @@ import (
 
 func sampleState() runState {
 	return runState{
-		closed: true, used: 7, limit: 11, granted: 3, maxConvTurns: 4, maxDimensions: 2, dimensions: 2,
+		used: 7, open: 2, limit: 15, granted: 3, maxConvTurns: 4, maxDimensions: 3, grantedDimensions: 1, dimensions: 2,
 		openedSeq: 5, openedAt: 1_700_000_000_000_000_001, lastSeq: 90, lastAt: 1_700_000_000_000_000_002,
+		newestAt: 1_700_000_000_000_000_003, beforeAt: 1_700_000_000_000_000_004, endedAt: 1_700_000_000_000_000_005,
 	}
 }
 
@@ -24,7 +24,7 @@ func TestARunStateSurvivesItsEncoding(t *testing.T) {
 	got, err := decodeRunState(s.encode())
 	require.NoError(t, err)
 	require.Equal(t, s, got)
-	require.Len(t, s.encode(), 90, "as the package comment says")
+	require.Len(t, s.encode(), 122, "as the package comment says")
 }
 
 func TestAMangledRunStateIsRefused(t *testing.T) {
@@ -54,17 +54,28 @@ func TestAMangledRunStateIsRefused(t *testing.T) {
 
 func TestNumbersThatContradictEachOtherAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*runState){
-		"more used than allowed":      func(s *runState) { s.used = 12 },
-		"negative":                    func(s *runState) { s.used = -1 },
-		"a limit out of nowhere":      func(s *runState) { s.limit = 12 },
-		"no turns":                    func(s *runState) { s.maxConvTurns = 0 },
-		"a product that overflows":    func(s *runState) { s.maxConvTurns, s.maxDimensions = 1<<33, 1<<33; s.limit = 4 },
-		"more dimensions than turns":  func(s *runState) { s.used = 1 },
-		"too many dimensions":         func(s *runState) { s.dimensions = 3 },
-		"newest before first":         func(s *runState) { s.lastSeq = 4 },
-		"never opened":                func(s *runState) { s.openedSeq = 0 },
-		"granted beyond every limit":  func(s *runState) { s.granted = math.MaxInt64; s.limit = math.MinInt64 + 7 },
-		"a limit beyond every limits": func(s *runState) { s.granted = MaxLimit; s.limit = MaxLimit + 8 },
+		"more used than allowed":     func(s *runState) { s.used = 16 },
+		"negative":                   func(s *runState) { s.used = -1 },
+		"a limit out of nowhere":     func(s *runState) { s.limit = 16 },
+		"no turns":                   func(s *runState) { s.maxConvTurns = 0 },
+		"a product that overflows":   func(s *runState) { s.maxConvTurns, s.maxDimensions = 1<<33, 1<<33; s.limit = 3 },
+		"more dimensions than turns": func(s *runState) { s.used, s.open, s.beforeAt = 1, 1, 0 },
+		"too many dimensions":        func(s *runState) { s.dimensions = 4 },
+		"newest before first":        func(s *runState) { s.lastSeq = 4 },
+		"never opened":               func(s *runState) { s.openedSeq = 0 },
+		"granted beyond every limit": func(s *runState) { s.granted = math.MaxInt64; s.limit = math.MinInt64 + 11 },
+		"a limit beyond every limit": func(s *runState) { s.granted = MaxLimit; s.limit = MaxLimit + 12 },
+		"all dimensions granted":     func(s *runState) { s.grantedDimensions = 3 },
+		"a negative grant":           func(s *runState) { s.grantedDimensions = -1 },
+		"negatively open":            func(s *runState) { s.open = -1 },
+		"more open than used":        func(s *runState) { s.used, s.open, s.dimensions, s.beforeAt = 1, 2, 1, 0 },
+		"more open than dimensions":  func(s *runState) { s.open = 4 },
+		"open and closed":            func(s *runState) { s.closed = true },
+		"a turn at no time":          func(s *runState) { s.newestAt = 0 },
+		"one turn at two times":      func(s *runState) { s.used, s.open, s.dimensions = 1, 1, 1 },
+		"two turns at one time":      func(s *runState) { s.beforeAt = 0 },
+		"an end without a turn":      func(s *runState) { s.used, s.open, s.dimensions, s.newestAt, s.beforeAt = 0, 0, 0, 0, 0 },
+		"before every time":          func(s *runState) { s.endedAt = -1 },
 	} {
 		s := sampleState()
 		change(&s)
@@ -76,14 +87,14 @@ func TestNumbersThatContradictEachOtherAreRefused(t *testing.T) {
 func sampleEntry() Entry {
 	return Entry{
 		Seq: 12, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Kind: KindTurn, Run: "storm-42", Dimension: "cost", Key: "k",
-		Used: 3, Limit: 8,
+		Used: 3, Open: 1, Limit: 8,
 	}
 }
 
 func TestStoredBytesAreTheCompactJSONOfAnEntry(t *testing.T) {
 	stored, err := encodeEntry(sampleEntry())
 	require.NoError(t, err)
-	require.Equal(t, `{"seq":12,"at":"2026-01-02T03:04:05.000000006Z","kind":"turn","run":"storm-42","dimension":"cost","key":"k","used":3,"limit":8}`, string(stored))
+	require.Equal(t, `{"seq":12,"at":"2026-01-02T03:04:05.000000006Z","kind":"turn","run":"storm-42","dimension":"cost","key":"k","used":3,"open":1,"limit":8}`, string(stored))
 	got, err := decodeEntry(stored)
 	require.NoError(t, err)
 	require.Equal(t, sampleEntry(), got)
@@ -93,18 +104,20 @@ func TestAnEntryMatchesItsOwnFieldsOnly(t *testing.T) {
 	for _, run := range []string{"storm-42", "a b", "é", `quo"te`, `back\slash`, "<&>", "x", strings.Repeat("y", MaxIDBytes)} {
 		e := sampleEntry()
 		e.Run = run
-		e.Dimension = `","run":"other","used":9,"limit":9}`
+		e.Dimension = `","run":"other","used":9,"open":9,"limit":9}`
 		stored, err := encodeEntry(e)
 		require.NoError(t, err)
-		require.True(t, matches(stored, 12, run, 3, 8), run)
-		require.False(t, matches(stored, 13, run, 3, 8), run)
-		require.False(t, matches(stored, 1, run, 3, 8), run)
-		require.False(t, matches(stored, 12, run+"x", 3, 8), run)
-		require.False(t, matches(stored, 12, "other", 3, 8), run)
-		require.False(t, matches(stored, 12, run[:len(run)-1], 3, 8), run)
-		require.False(t, matches(stored, 12, run, 2, 8), run)
-		require.False(t, matches(stored, 12, run, 3, 9), run)
-		require.False(t, matches(stored, 12, run, 9, 9), run)
+		require.True(t, matches(stored, 12, run, 3, 1, 8), run)
+		require.False(t, matches(stored, 13, run, 3, 1, 8), run)
+		require.False(t, matches(stored, 1, run, 3, 1, 8), run)
+		require.False(t, matches(stored, 12, run+"x", 3, 1, 8), run)
+		require.False(t, matches(stored, 12, "other", 3, 1, 8), run)
+		require.False(t, matches(stored, 12, run[:len(run)-1], 3, 1, 8), run)
+		require.False(t, matches(stored, 12, run, 2, 1, 8), run)
+		require.False(t, matches(stored, 12, run, 3, 1, 9), run)
+		require.False(t, matches(stored, 12, run, 3, 0, 8), run)
+		require.False(t, matches(stored, 12, run, 3, 2, 8), run)
+		require.False(t, matches(stored, 12, run, 9, 9, 9), run)
 	}
 }
 
@@ -112,7 +125,7 @@ func TestAnEntryMatchesItsOwnFieldsOnly(t *testing.T) {
 func TestAnOrdinaryEntryIsMatchedAsText(t *testing.T) {
 	stored, err := encodeEntry(sampleEntry())
 	require.NoError(t, err)
-	require.True(t, matchesText(stored, 12, "storm-42", 3, 8))
+	require.True(t, matchesText(stored, 12, "storm-42", 3, 1, 8))
 }
 
 func FuzzDecodeEntry(f *testing.F) {
@@ -124,11 +137,12 @@ func FuzzDecodeEntry(f *testing.F) {
 		_, _ = decodeLink(value)
 		_, _ = decodeUint(value)
 		_, _, _ = splitRunKey(value)
+		if d, err := decodeDimensionState(value); err == nil {
+			require.Equal(t, value, d.encode())
+		}
 		if s, err := decodeRunState(value); err == nil {
 			require.True(t, s.plausible())
-			if binary.BigEndian.Uint64(value[82:]) == 0 {
-				require.Equal(t, value, s.encode())
-			}
+			require.Equal(t, value, s.encode())
 		}
 		_, stored, err := splitEntry(value)
 		if err != nil {
@@ -136,11 +150,11 @@ func FuzzDecodeEntry(f *testing.F) {
 		}
 		e, err := decodeEntry(stored)
 		if err != nil {
-			require.False(t, matches(stored, e.Seq, e.Run, e.Used, e.Limit))
+			require.False(t, matches(stored, e.Seq, e.Run, e.Used, e.Open, e.Limit))
 			return
 		}
-		if matchesText(stored, e.Seq, e.Run, e.Used, e.Limit) {
-			require.True(t, matches(stored, e.Seq, e.Run, e.Used, e.Limit))
+		if matchesText(stored, e.Seq, e.Run, e.Used, e.Open, e.Limit) {
+			require.True(t, matches(stored, e.Seq, e.Run, e.Used, e.Open, e.Limit))
 		}
 		again, err := encodeEntry(e)
 		if err == nil {
@@ -163,8 +177,9 @@ func TestStoredBytesAreThoseOfTheJSONEncoder(t *testing.T) {
 	for range 20_000 {
 		e := Entry{
 			Seq: rng.Uint64() >> rng.UintN(64), At: time.Unix(rng.Int64N(1<<33), rng.Int64N(1e9)).UTC(),
-			Kind: []Kind{KindTurn, KindGrant, KindRunOpened, KindRunClosed, "\"?"}[rng.IntN(5)],
-			Run:  text(), MaxConvTurns: number(), MaxDimensions: number(), Turns: number(), Used: number(), Limit: number(),
+			Kind: []Kind{KindTurn, KindTurnBegun, KindTurnEnded, KindGrant, KindRunOpened, KindRunClosed, "\"?"}[rng.IntN(7)],
+			Run:  text(), MaxConvTurns: number(), MaxDimensions: number(), Turns: number(), Dimensions: number(),
+			Ends: uint64(number()), Used: number(), Open: number(), Limit: number(),
 		}
 		if rng.IntN(2) == 0 {
 			e.Dimension, e.Key, e.Reason = text(), text(), text()

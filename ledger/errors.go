@@ -97,7 +97,7 @@ func remedy(err error, otherwise string) string {
 func known(err error) bool {
 	for _, sentinel := range []error{
 		ErrInvalid, ErrMissing, ErrBusy, ErrCorrupt, ErrNewerFormat, ErrUnreadable, ErrAnchorLost, ErrNotRecorded,
-		ErrRunUnknown, ErrRunExists, ErrRunClosed, ErrBudgetSpent,
+		ErrRunUnknown, ErrRunExists, ErrRunClosed, ErrKeyReused, ErrTurnOver, ErrTurnOpen, ErrBudgetSpent,
 	} {
 		if errors.Is(err, sentinel) {
 			return true

@@ -24,7 +24,7 @@ func everyMethod(l *File) map[string]error {
 	errs := map[string]error{}
 	_, errs["OpenRun"] = l.OpenRun(ctx, "new", 1, 1)
 	_, errs["RecordTurn"] = l.RecordTurn(ctx, "r", "", "")
-	_, errs["Grant"] = l.Grant(ctx, "r", 1, "more")
+	_, errs["Grant"] = l.Grant(ctx, "r", Grant{Turns: 1}, "more")
 	_, errs["CloseRun"] = l.CloseRun(ctx, "r")
 	_, errs["Budget"] = l.Budget(ctx, "r", nil)
 	_, errs["Usage"] = l.Usage(ctx, "r")
@@ -52,7 +52,7 @@ func TestOnlyOpenRunCreates(t *testing.T) {
 	for range 2 { // without the directory, then with it
 		_, err := l.RecordTurn(ctx, "r", "", "")
 		require.ErrorIs(t, err, ErrMissing)
-		_, err = l.Grant(ctx, "r", 1, "more")
+		_, err = l.Grant(ctx, "r", Grant{Turns: 1}, "more")
 		require.ErrorIs(t, err, ErrMissing)
 		_, err = l.CloseRun(ctx, "r")
 		require.ErrorIs(t, err, ErrMissing)
@@ -238,7 +238,7 @@ func TestAStuckTransactionEndsAtTheDeadlineAndCommitsNothing(t *testing.T) {
 				}
 				s, err := tx.existing("r")
 				require.NoError(t, err)
-				return tx.turn(s, "r", "", "")
+				return tx.next(s, turn{KindTurn, "r", "", ""})
 			})
 			require.ErrorIs(t, err, c.want)
 			close(release)
@@ -325,7 +325,7 @@ func fill(t testing.TB, l *File, run string, n int) {
 		for range n {
 			e := Entry{Seq: tx.head.seq + 1, At: time.Now().UTC().Round(0), Kind: KindTurn, Run: run}
 			s = s.apply(e, false)
-			e.Used, e.Limit = s.used, s.limit
+			e.Used, e.Open, e.Limit = s.used, s.open, s.limit
 			stored, err := encodeEntry(e)
 			if err != nil {
 				return 0, err

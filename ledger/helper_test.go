@@ -157,6 +157,12 @@ func mustBudget(t *testing.T, l *File, run string) Budget {
 	return b
 }
 
+// counts is a budget without its time.
+func (b Budget) counts() Budget {
+	b.LastAt = time.Time{}
+	return b
+}
+
 // scaled is a size for tests that can do with less: under -short a tenth of it, with the race detector a third.
 func scaled(n int) int {
 	switch {

@@ -31,7 +31,7 @@ func TestWriteLargeLedger(t *testing.T) {
 			s, err := t.existing("r")
 			for range batch {
 				if err == nil {
-					if r, err = t.turn(s, "r", "", ""); err == nil {
+					if r, err = t.next(s, turn{KindTurn, "r", "", ""}); err == nil {
 						s = s.apply(r.Entry, false)
 					}
 				}

@@ -59,13 +59,31 @@ func (l *File) Usage(ctx context.Context, run string) (Usage, error) {
 func (t *tx) usage(run string, s runState) (Usage, error) {
 	u := s.usage(run)
 	prefix := runPrefix(run)
+	var open int64
 	err := t.scan(bucketDimensions, prefix, func(key, value []byte) error {
-		n, err := decodeUint(value)
-		u.Dimensions[string(key[len(prefix):])] = int64(n)
-		return err
+		d, err := decodeDimensionState(value)
+		if err != nil {
+			return err
+		}
+		if d.open != 0 {
+			open++
+		}
+		name := string(key[len(prefix):])
+		if name == "" {
+			return nil // turns without a dimension
+		}
+		u.Dimensions[name] = d.turns
+		if d.granted > 0 {
+			u.DimensionGrants[name] = d.granted
+		}
+		return nil
 	})
-	if err == nil && int64(len(u.Dimensions)) != s.dimensions {
+	switch {
+	case err != nil:
+	case int64(len(u.Dimensions)) != s.dimensions:
 		err = corrupt("run %q has %d dimensions, not %d", run, len(u.Dimensions), s.dimensions)
+	case !s.closed && open != s.open:
+		err = corrupt("run %q has %d open turns, not %d", run, open, s.open)
 	}
 	return u, err
 }

@@ -152,13 +152,22 @@ func inTx[T any](ctx context.Context, s *session, db *bbolt.DB, g guard, do func
 	}
 	t, err := newTx(bolt, g, s.ledger.now)
 	if err == nil {
+		if s.ledger.saw != nil {
+			s.ledger.saw(t.head.seq)
+		}
 		value, err = do(ctx, t)
 	}
 	if err != nil || !t.dirty {
 		if rollback := bolt.Rollback(); err == nil && rollback != nil {
 			err = s.classify(rollback)
 		}
-		return value, err
+		if err == nil && t.replays {
+			err = s.flush(db)
+		}
+		if err != nil {
+			return zero, err
+		}
+		return value, nil
 	}
 	if !s.phase.CompareAndSwap(phaseWorking, phaseCommitting) {
 		bolt.Rollback()
@@ -167,7 +176,19 @@ func inTx[T any](ctx context.Context, s *session, db *bbolt.DB, g guard, do func
 	if err := bolt.Commit(); err != nil {
 		return zero, notRecorded(err)
 	}
-	return value, nil
+	return value, t.refusal
+}
+
+// flush makes durable what an earlier process wrote: it may have been killed between its last write and the flush, and
+// a receipt of that must not be given before.
+func (s *session) flush(db *bbolt.DB) error {
+	if !s.phase.CompareAndSwap(phaseWorking, phaseCommitting) {
+		return errAbandoned
+	}
+	if err := s.ledger.sync(db); err != nil {
+		return notRecorded(err)
+	}
+	return nil
 }
 
 // open takes the locks, in the order that the package comment gives, checks the file and hands it to bbolt.

@@ -19,6 +19,10 @@ type tx struct {
 	id    digest
 	head  link
 	dirty bool // something was appended
+	// replays: the answer rests on an entry of an earlier transaction, which may not have been flushed.
+	replays bool
+	// refusal is the answer of a transaction that commits what it appended, and refuses.
+	refusal error
 }
 
 // newTx reads the meta bucket: the format before anything else, seals included, which a newer one may make otherwise.
@@ -161,7 +165,18 @@ func (t *tx) chained(seq uint64) (digest, []byte, error) {
 	return hash, stored, nil
 }
 
-// receipt reads an entry back as the acknowledgement of it.
+// replay acknowledges an entry once more. Its run is in state s by now.
+func (t *tx) replay(s runState, seq uint64) (Receipt, error) {
+	r, err := t.receipt(seq)
+	if err != nil {
+		return Receipt{}, err
+	}
+	t.replays = true
+	r.Turns = s.turns()
+	return r, nil
+}
+
+// receipt reads an entry back.
 func (t *tx) receipt(seq uint64) (Receipt, error) {
 	hash, stored, err := t.chained(seq)
 	if err != nil {
@@ -190,7 +205,7 @@ func (t *tx) run(run string) (s runState, found bool, err error) {
 	if err != nil {
 		return s, false, err
 	}
-	if !matches(stored, s.lastSeq, run, s.used, s.limit) {
+	if !matches(stored, s.lastSeq, run, s.used, s.open, s.limit) {
 		return s, false, corrupt("the counters of run %q do not match entry %d", run, s.lastSeq)
 	}
 	return s, true, nil
@@ -254,7 +269,7 @@ func (t *tx) append(s runState, e Entry, newDimension bool) (Receipt, error) {
 	}
 	e.Seq, e.At = t.head.seq+1, at
 	s = s.apply(e, newDimension)
-	e.Used, e.Limit = s.used, s.limit
+	e.Used, e.Open, e.Limit = s.used, s.open, s.limit
 	stored, err := encodeEntry(e)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -273,7 +288,7 @@ func (t *tx) append(s runState, e Entry, newDimension bool) (Receipt, error) {
 		}
 	}
 	t.dirty = true
-	return Receipt{Entry: e, Hash: t.head.hash.String()}, nil
+	return Receipt{Entry: e, Hash: t.head.hash.String(), Turns: s.turns()}, nil
 }
 
 func anchorLost(found string, args ...any) error {

@@ -45,8 +45,8 @@ type verifier struct {
 // replayed is a run as its entries make it.
 type replayed struct {
 	state      runState
-	dimensions map[string]int64
-	seen       bool // in the runs bucket
+	dimensions map[string]dimensionState // as they are kept: turns without a dimension are there once one was begun
+	seen       bool                      // in the runs bucket
 }
 
 func (v *verifier) problem(format string, args ...any) {
@@ -70,7 +70,7 @@ func (v *verifier) all(anchors []parsedAnchor) error {
 		return err
 	}
 	v.states()
-	v.dimensionCounts()
+	v.dimensionStates()
 	v.keyCount()
 	for _, a := range anchors {
 		if err := v.anchored(a); err != nil {
@@ -146,30 +146,38 @@ func (v *verifier) replay(e Entry) {
 			v.problem("entry %d: %v", e.Seq, err)
 			return
 		}
-		r = &replayed{dimensions: map[string]int64{}}
+		r = &replayed{dimensions: map[string]dimensionState{}}
 		v.runs[e.Run] = r
 	}
 	if r == nil {
 		v.problem("entry %d is of run %q, which was not opened", e.Seq, page.Printable([]byte(e.Run)))
 		return
 	}
+	if e != e.ofItsKind() {
+		v.problem("entry %d holds what no %s entry has", e.Seq, e.Kind)
+	}
 	if r.state.closed {
 		v.problem("entry %d is of run %q, which was closed before", e.Seq, page.Printable([]byte(e.Run)))
 	}
-	before := r.dimensions[e.Dimension]
-	if e.Kind == KindTurn && e.Dimension != "" {
-		r.dimensions[e.Dimension]++
+	before, used := r.dimensions[e.Dimension]
+	v.replayTurn(e, before)
+	if e.Kind == KindGrant && !v.replayGrant(e, used) {
+		return
 	}
-	r.state = r.state.apply(e, e.Dimension != "" && before == 0)
+	if e.keepsDimension() {
+		r.dimensions[e.Dimension] = before.apply(e)
+	}
+	isTurn := e.Kind == KindTurn || e.Kind == KindTurnBegun
+	r.state = r.state.apply(e, isTurn && e.Dimension != "" && !used)
 	switch s := r.state; {
-	case s.used != e.Used || s.limit != e.Limit:
-		v.problem("entry %d says %d of %d turns, its run has %d of %d", e.Seq, e.Used, e.Limit, s.used, s.limit)
+	case s.used != e.Used || s.open != e.Open || s.limit != e.Limit:
+		v.problem("entry %d says %d of %d turns, %d open, its run has %d of %d, %d open", e.Seq, e.Used, e.Limit, e.Open, s.used, s.limit, s.open)
 	case s.used > s.limit || s.limit > MaxLimit:
 		v.problem("entry %d takes its run to %d of %d turns", e.Seq, s.used, s.limit)
 	case s.dimensions > s.maxDimensions:
 		v.problem("entry %d takes its run to %d of %d dimensions", e.Seq, s.dimensions, s.maxDimensions)
-	case before >= s.maxConvTurns && e.Kind == KindTurn && e.Dimension != "":
-		v.problem("entry %d takes its dimension over %d turns", e.Seq, s.maxConvTurns)
+	case isTurn && e.Dimension != "" && before.turns >= s.maxConvTurns+before.granted:
+		v.problem("entry %d takes its dimension over %d turns", e.Seq, s.maxConvTurns+before.granted)
 	}
 	if e.Key == "" {
 		return
@@ -179,6 +187,61 @@ func (v *verifier) replay(e Entry) {
 	if err != nil || !bytes.Equal(value, encodeUint(e.Seq)) {
 		v.problem("the key of entry %d does not lead back to it", e.Seq)
 	}
+}
+
+// replayTurn holds what an entry says of the open turn of its dimension against what is open.
+func (v *verifier) replayTurn(e Entry, before dimensionState) {
+	switch {
+	case e.Kind == KindTurn && before.open != 0:
+		v.problem("entry %d records a turn beside the open one of entry %d", e.Seq, before.open)
+	case e.Kind == KindTurnEnded && before.open == 0:
+		v.problem("entry %d ends a turn, and none is open", e.Seq)
+	case (e.Kind == KindTurnEnded || e.Kind == KindTurnBegun) && e.Ends != before.open:
+		v.problem("entry %d ends the turn of entry %d, the open one is of entry %d (0 is none)", e.Seq, e.Ends, before.open)
+	}
+}
+
+// replayGrant reports whether a grant is one that can be applied.
+func (v *verifier) replayGrant(e Entry, used bool) bool {
+	if err := (Grant{Turns: e.Turns, Dimension: e.Dimension, Dimensions: e.Dimensions}).valid(); err != nil {
+		v.problem("entry %d: %v", e.Seq, err)
+		return false
+	}
+	if e.Dimension != "" && !used {
+		v.problem("entry %d grants turns to dimension %q, which was not in use", e.Seq, page.Printable([]byte(e.Dimension)))
+		return false
+	}
+	return true
+}
+
+// keepsDimension reports whether something is kept of the entry's dimension: turns without one only have their open
+// turn kept.
+func (e Entry) keepsDimension() bool {
+	switch e.Kind {
+	case KindTurnBegun, KindTurnEnded:
+		return true
+	case KindTurn, KindGrant:
+		return e.Dimension != ""
+	}
+	return false
+}
+
+// ofItsKind is the entry without what entries of its kind do not have.
+func (e Entry) ofItsKind() Entry {
+	k := Entry{Seq: e.Seq, At: e.At, Kind: e.Kind, Run: e.Run, Used: e.Used, Open: e.Open, Limit: e.Limit}
+	switch e.Kind {
+	case KindRunOpened:
+		k.MaxConvTurns, k.MaxDimensions = e.MaxConvTurns, e.MaxDimensions
+	case KindTurnBegun:
+		k.Dimension, k.Key, k.Ends = e.Dimension, e.Key, e.Ends
+	case KindTurnEnded:
+		k.Dimension, k.Ends = e.Dimension, e.Ends
+	case KindTurn:
+		k.Dimension, k.Key = e.Dimension, e.Key
+	case KindGrant:
+		k.Turns, k.Dimension, k.Dimensions, k.Reason = e.Turns, e.Dimension, e.Dimensions, e.Reason
+	}
+	return k
 }
 
 // states holds the kept state of every run against the recomputed one.
@@ -194,8 +257,8 @@ func (v *verifier) states() {
 		if s, err := decodeRunState(value); err != nil {
 			v.problem("run %q: %v", page.Printable(key), err)
 		} else if s != r.state {
-			v.problem("run %q is kept as %d of %d turns at entry %d, its entries make %d of %d at entry %d, or differ in its other numbers",
-				page.Printable(key), s.used, s.limit, s.lastSeq, r.state.used, r.state.limit, r.state.lastSeq)
+			v.problem("run %q is kept as %d of %d turns, %d open, at entry %d, its entries make %d of %d, %d open, at entry %d, or differ in its other numbers",
+				page.Printable(key), s.used, s.limit, s.open, s.lastSeq, r.state.used, r.state.limit, r.state.open, r.state.lastSeq)
 		}
 	})
 	for name, r := range v.runs {
@@ -205,7 +268,7 @@ func (v *verifier) states() {
 	}
 }
 
-func (v *verifier) dimensionCounts() {
+func (v *verifier) dimensionStates() {
 	want := 0
 	for _, r := range v.runs {
 		want += len(r.dimensions)
@@ -214,12 +277,14 @@ func (v *verifier) dimensionCounts() {
 	v.each(bucketDimensions, func(key, value []byte) {
 		got++
 		run, name, _ := splitRunKey(key)
-		var turns int64
+		var made dimensionState
+		there := false
 		if r := v.runs[run]; r != nil {
-			turns = r.dimensions[name]
+			made, there = r.dimensions[name]
 		}
-		if n, err := decodeUint(value); err != nil || turns == 0 || int64(n) != turns {
-			v.problem("dimension %q of run %q is kept as %d turns, its entries make %d", page.Printable([]byte(name)), page.Printable([]byte(run)), n, turns)
+		if kept, err := decodeDimensionState(value); err != nil || !there || kept != made {
+			v.problem("dimension %q of run %q is kept as %d turns, %d granted, entry %d open, its entries make %d, %d and %d",
+				page.Printable([]byte(name)), page.Printable([]byte(run)), kept.turns, kept.granted, kept.open, made.turns, made.granted, made.open)
 		}
 	})
 	if got != want {

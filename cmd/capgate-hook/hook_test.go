@@ -265,7 +265,7 @@ func TestEachRowOfTheTable(t *testing.T) {
 			w.marker(session, `{"runId":"storm-42","startedAt":"`+time.Now().Add(-7*time.Hour).Format(time.RFC3339)+`"}`, time.Now())
 		}},
 		{capgate.CodeWithinBudget, "a grant raised the limit", search, func(t *testing.T, w *world) {
-			_, err := w.ledger.Grant(t.Context(), "storm-42", 1, "one more")
+			_, err := w.ledger.Grant(t.Context(), "storm-42", ledger.Grant{Turns: 1}, "one more")
 			require.NoError(t, err)
 		}},
 		{capgate.CodeWithinBudget, "armed for another run", search, func(_ *testing.T, w *world) { w.open("storm-43", 1, 1).arm(session, "storm-43") }},
@@ -317,7 +317,7 @@ func TestTheBoundary(t *testing.T) {
 				w.turns("r", 1)
 			}
 			w.requireDeny(w.hook(call(session, "WebSearch")), capgate.CodeBudgetSpent)
-			_, err := w.ledger.Grant(t.Context(), "r", 2, "why not")
+			_, err := w.ledger.Grant(t.Context(), "r", ledger.Grant{Turns: 2}, "why not")
 			require.NoError(t, err)
 			for range 2 {
 				w.requirePass(w.hook(call(session, "WebSearch")))
