@@ -64,64 +64,38 @@ func open(a *cli.App, cmd *cobra.Command, o openOptions) error {
 	if err != nil {
 		return err
 	}
-	state, ttl, err := a.Markers()
-	if err != nil {
-		return err
-	}
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	// Before anything is created: a new ledger in place of a lost one would be a fresh budget.
-	before, beforeErr := scope.Read(state, session)
-	switch {
-	case errors.Is(beforeErr, scope.ErrState):
-		if err := cli.MakeStateDir(state); err != nil {
-			return err
-		}
-		return beforeErr
-	case beforeErr == nil && !before.Expired(a.Now(), ttl):
-		if err := stillHeld(a, cmd, l, before); err != nil {
-			return err
-		}
-	}
-	usage, _, err := run.Open(a, cmd, l, string(o.run), o.limits)
+	done, err := arm(a, cmd, l, session, func() (ledger.Usage, error) {
+		u, _, err := run.Open(a, cmd, l, string(o.run), o.limits)
+		return u, err
+	})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.Context(cmd)
-	defer cancel()
-	head, err := l.Head(ctx)
-	if err != nil {
-		return notArmed(usage.Run, err)
-	}
-	anchor := scope.Anchor(head)
-	m := scope.Marker{Session: session, Run: usage.Run, StartedAt: a.Now().UTC(), Anchor: &anchor}
-	if err := scope.Write(state, m); err != nil {
-		return notArmed(usage.Run, err)
-	}
-
 	opened := opened{
-		Session: session, Run: usage.Run, StartedAt: m.StartedAt,
-		Used: usage.Used, Limit: usage.Limit, Remaining: usage.Remaining,
-		Marker: scope.Path(state, session), Anchor: head,
+		Session: session, Run: done.usage.Run, StartedAt: done.marker.StartedAt,
+		Used: done.usage.Used, Limit: done.usage.Limit, Remaining: done.usage.Remaining,
+		Marker: scope.Path(done.state, session), Anchor: done.head,
 	}
 	again := ""
 	switch {
-	case errors.Is(beforeErr, scope.ErrUnreadable):
+	case errors.Is(done.beforeErr, scope.ErrUnreadable):
 		again = ", in place of a marker that could not be read"
-	case beforeErr != nil:
-	case before.Run == usage.Run:
-		opened.Replaced = before.Run
+	case done.beforeErr != nil:
+	case done.before.Run == done.usage.Run:
+		opened.Replaced = done.before.Run
 		again = ", as it was before"
 	default:
-		opened.Replaced = before.Run
-		again = fmt.Sprintf(", and no longer for run %s", before.Run)
+		opened.Replaced = done.before.Run
+		again = fmt.Sprintf(", and no longer for run %s", done.before.Run)
 	}
 	if a.AsJSON {
 		return a.JSON(opened)
 	}
-	a.Printf("session %s is armed for run %s%s: %d of %d turns used\n", session, usage.Run, again, usage.Used, usage.Limit)
+	a.Printf("session %s is armed for run %s%s: %d of %d turns used\n", session, done.usage.Run, again, done.usage.Used, done.usage.Limit)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -20,54 +21,110 @@ type turnOptions struct {
 
 // NewTurn returns the command turn.
 func NewTurn(a *cli.App) *cobra.Command {
-	var o turnOptions
-	cmd := &cobra.Command{
-		Use:     "turn",
-		GroupID: cli.GroupLoop,
-		Short:   "Record one turn, or refuse it at the cap (exit status 2)",
-		Long: `Records one turn of the run, before it is taken. When this prints the turn and exits with 0, the turn is counted and
-survives a crash. At the cap nothing is recorded, one line on standard error says what is spent, and the exit status is
-2: stop the loop and write up what there is. Any other failure has exit status 1, and the turn must not be taken.
+	cmd := newTurnCmd(a, turnCmd{
+		use:   "turn",
+		short: "Begin and end turns, or record one that was taken; refused at the cap (exit status 2)",
+		long: `Counts turns of a run. A loop begins each turn before it takes it, and ends it when it is over:
+
+  capgate turn begin --run RUN    exit status 0: take the turn; 2: the cap refused it, stop
+  capgate turn end --run RUN      the turn is over
+
+While a turn is open its searches pass, also those of the last turn of the run; once that has ended, the hook denies them.
+
+Without begin or end this records one turn that is begun and ended in one word, for loops that count a turn after they took
+it. All of it is on disk and survives a crash when the exit status is 0. At the cap one line on standard error says what is
+spent, and the exit status is 2: stop the loop and write up what there is. Any other failure has exit status 1, and the turn
+must not be taken.
 
 With --dimension the turn also counts against that dimension: it has at most max-conv-turns turns, and the run at most
-max-dimensions dimensions. With --key a repeated call is counted once: the same key on the same run gives the first
-answer again, also at the cap, so a loop may retry what it is not sure about.
+max-dimensions dimensions. With --key a repeated call is counted once: the same key, with the same dimension, gives the first
+answer again, so a loop may retry what it is not sure about.
 
-While a session is armed for the run, the turn is recorded only where the ledger still holds what it held then: a ledger
-that was replaced or rolled back gives no turns back.`,
-		Example: `  capgate turn --run storm-42
-  capgate turn --run storm-42 --dimension economics --key interview-7
-  capgate turn --run storm-42 || exit   # in a shell loop`,
+While a session is armed for the run, turns are counted only where the ledger still holds what it held then: a ledger that
+was replaced or rolled back gives no turns back.`,
+		example: `  capgate turn begin --run storm-42 || exit   # in a shell loop
+  capgate turn end --run storm-42
+  capgate turn --run storm-42 --dimension economics --key interview-7`,
+		do: ledger.Ledger.RecordTurn, done: "", kind: ledger.KindTurn,
+	})
+	begin := newTurnCmd(a, turnCmd{
+		use:   "begin",
+		short: "Begin a turn, or refuse it at the cap (exit status 2)",
+		long: `Begins a turn of the run, before it is taken, and ends the open turn of the same dimension, if there is one. It counts
+from now on. When this exits with 0 the turn may be taken: its searches pass until turn end, or until the next begin. At the
+cap no turn is begun, the open one of the dimension ends all the same, one line on standard error says what is spent, and the
+exit status is 2.
+
+There is one loop for a dimension: two that begin turns of the same one end each other's. With --key the same call again
+gives the first answer while that turn is open; once it is over, the key is an error and the next turn needs another.`,
+		example: `  capgate turn begin --run storm-42
+  capgate turn begin --run storm-42 --dimension economics --key economics-1`,
+		do: ledger.Ledger.BeginTurn, done: " begun", kind: ledger.KindTurnBegun,
+	})
+	end := newTurnCmd(a, turnCmd{
+		use:   "end",
+		short: "End the open turn",
+		long: `Ends the open turn of the run, or of the dimension; with --key only the turn that was begun with it. Where there is none
+nothing happens, and the exit status is 0 all the same, so this may stand in any clean-up. After the last turn of the run the
+hook denies searches and subagents.`,
+		example: `  capgate turn end --run storm-42
+  trap 'capgate turn end --run "$run"' EXIT`,
+		do:   func(l ledger.Ledger, ctx context.Context, run, dimension, key string, _ ...ledger.Anchor) (ledger.Receipt, error) { return l.EndTurn(ctx, run, dimension, key) },
+		done: " ended", kind: ledger.KindTurnEnded,
+	})
+	cmd.AddCommand(begin, end)
+	cli.ShowUseLine(cmd)
+	return cmd
+}
+
+// turnCmd is what sets the three commands apart.
+type turnCmd struct {
+	use, short, long, example string
+	kind                      ledger.Kind
+	done                      string // what a turn is said to be
+	do                        func(l ledger.Ledger, ctx context.Context, run, dimension, key string, anchors ...ledger.Anchor) (ledger.Receipt, error)
+}
+
+func newTurnCmd(a *cli.App, c turnCmd) *cobra.Command {
+	var o turnOptions
+	cmd := &cobra.Command{
+		Use: c.use, Short: c.short, Long: c.long, Example: c.example,
 		Args: cli.NoArgs,
-		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-			return turn(a, cmd, o)
-		}),
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return turn(a, cmd, c, o) }),
 	}
-	run.Flag(a, cmd, &o.run)
+	if c.kind == ledger.KindTurn {
+		cmd.GroupID = cli.GroupLoop
+	}
+	run.FlagOrVariable(a, cmd, &o.run)
 	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turn belongs to; none by default")
-	cmd.Flags().Var(&o.key, "key", "idempotency key: the same key on the same run counts once")
+	cmd.Flags().Var(&o.key, "key", "idempotency key: the same call again counts once")
 	cli.Must(cmd.RegisterFlagCompletionFunc("dimension", run.CompleteDimensions(a.Places)))
 	return cmd
 }
 
-// recordedTurn is what `turn --json` prints.
-type recordedTurn struct {
-	Run       string    `json:"run"`
-	Turn      int64     `json:"turn"` // the number of this turn in its run, from 1
-	Limit     int64     `json:"limit"`
-	Remaining int64     `json:"remaining"` // after this turn
-	Dimension string    `json:"dimension,omitempty"`
-	Key       string    `json:"key,omitempty"`
-	At        time.Time `json:"at"`
-	Replayed  bool      `json:"replayed"` // the key was there: nothing was recorded, this is the first answer
-	Seq       uint64    `json:"seq"`
-	Hash      string    `json:"hash"`
-	// HookSilent names the armed sessions of this run whose hook was not heard since they were armed, though it is not
-	// the first turn since then.
+// countedTurn is what `turn --json`, `turn begin --json` and `turn end --json` print.
+type countedTurn struct {
+	Run       string      `json:"run"`
+	Kind      ledger.Kind `json:"kind"`
+	Turn      int64       `json:"turn"` // turns of the run that are counted, this one among them
+	Limit     int64       `json:"limit"`
+	Remaining int64       `json:"remaining"` // after this turn
+	Open      int64       `json:"open"`      // turns of the run that are begun and not ended
+	Dimension string      `json:"dimension,omitempty"`
+	Key       string      `json:"key,omitempty"`
+	At        time.Time   `json:"at"`
+	Replayed  bool        `json:"replayed"` // nothing was counted or ended: this is the first answer
+	Seq       uint64      `json:"seq"`
+	Hash      string      `json:"hash"`
+	// HookSilent names the armed sessions of this run whose hook was not heard in any turn since they were armed.
 	HookSilent []string `json:"hook_silent,omitempty"`
+	// Uncounted names the armed sessions that made capped calls before any turn was begun.
+	Uncounted []string `json:"uncounted,omitempty"`
+	// NotArmed is the client's session that this was called in, where it is not armed for the run.
+	NotArmed string `json:"not_armed,omitempty"`
 }
 
-func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
+func turn(a *cli.App, cmd *cobra.Command, c turnCmd, o turnOptions) error {
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err
@@ -75,11 +132,7 @@ func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	armed := armedFor(a.Places, string(o.run))
-	anchors := make([]ledger.Anchor, len(armed))
-	for i, m := range armed {
-		anchors[i] = ledger.Anchor(*m.Anchor)
-	}
-	r, err := l.RecordTurn(ctx, string(o.run), string(o.dimension), string(o.key), anchors...)
+	r, err := c.do(l, ctx, string(o.run), string(o.dimension), string(o.key), anchors(armed)...)
 	if spent, ok := errors.AsType[*ledger.SpentError](err); ok {
 		return cli.WithStatus(cli.StatusRefused, refusal{spent})
 	}
@@ -94,45 +147,101 @@ func turn(a *cli.App, cmd *cobra.Command, o turnOptions) error {
 	if !r.Replayed {
 		a.Changed()
 	}
-	silent := silentSessions(a.Places, armed, r)
+	t := countedTurn{
+		Run: r.Run, Kind: c.kind, Turn: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Open: r.Turns.Open, Dimension: r.Dimension,
+		Key: r.Key, At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
+	}
+	if c.kind != ledger.KindTurnEnded {
+		t.NotArmed = notArmedFor(a, armed)
+	}
+	if !r.Replayed {
+		t.hear(a.Places, armed, r)
+	}
 	if a.AsJSON {
-		return a.JSON(recordedTurn{
-			Run: r.Run, Turn: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Dimension: r.Dimension, Key: r.Key,
-			At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash, HookSilent: silent,
-		})
+		return a.JSON(t)
 	}
-	a.Printf("turn %d of %d (run %s", r.Used, r.Limit, r.Run)
-	if r.Dimension != "" {
-		a.Printf(", dimension %s", r.Dimension)
-	}
-	if r.Replayed {
-		a.Printf(", recorded before with this key")
-	}
-	a.Printf(")\n")
-	for _, session := range silent {
-		a.Printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
-	}
+	t.print(a, c.done)
 	return nil
 }
 
-// silentSessions returns the armed sessions whose hook should have been heard by the time of this turn.
-func silentSessions(p *cli.Places, armed []scope.Marker, r ledger.Receipt) []string {
-	state, err := p.StateDir()
-	if err != nil || r.Replayed {
-		return nil
+func (t countedTurn) print(a *cli.App, done string) {
+	if t.Kind == ledger.KindTurnEnded && t.Replayed {
+		a.Printf("no turn is open that this could end (%d of %d, run %s)\n", t.Turn, t.Limit, t.Run)
+		return
 	}
-	var silent []string
-	for _, m := range armed {
-		f := hearing.Facts{Heard: !m.Silent(state), Used: r.Used, Newest: r.Seq, Armed: m.Anchor.Seq}
-		if hearing.Silence(hearing.Turn, f) == hearing.Silent {
-			silent = append(silent, m.Session)
-		}
+	a.Printf("turn %d of %d%s (run %s", t.Turn, t.Limit, done, t.Run)
+	if t.Dimension != "" {
+		a.Printf(", dimension %s", t.Dimension)
 	}
-	return silent
+	if t.Replayed {
+		a.Printf(", recorded before with this key")
+	}
+	a.Printf(")\n")
+	for _, session := range t.HookSilent {
+		a.Printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
+	}
+	for _, session := range t.Uncounted {
+		a.Printf("uncounted: session %s has searched before any turn was begun: begin each turn before it is taken\n", session)
+	}
+	if t.NotArmed != "" {
+		a.Printf("not armed: the hook does not hold session %s to this run: capgate scope open --run %s --session %s\n", t.NotArmed, t.Run, t.NotArmed)
+	}
 }
 
-// armedFor returns the markers of a run that have an anchor, expired ones as well: they remember what the ledger held.
-// One that cannot be read is for the hook to judge, and without a state directory there is none.
+// hear notes the armed sessions in which one of the two halves of the bound does not work.
+func (t *countedTurn) hear(p *cli.Places, armed []scope.Marker, r ledger.Receipt) {
+	state, err := p.StateDir()
+	if err != nil {
+		return
+	}
+	before := r.Turns // as it was before this turn was begun
+	if before.Newest = before.Before; r.Ends == 0 {
+		before.Open--
+	}
+	for _, m := range armed {
+		beat := scope.Heard(state, m.Session)
+		switch {
+		case m.Hear(beat, r.Turns) == scope.Silent:
+			t.HookSilent = append(t.HookSilent, m.Session)
+		case r.Kind == ledger.KindTurnBegun && m.Hear(beat, before) == scope.Uncounted:
+			t.Uncounted = append(t.Uncounted, m.Session)
+		}
+	}
+}
+
+// notArmedFor returns the session of the client whose shell this runs in, where it is not among those that are armed. A
+// person's own shell has none.
+func notArmedFor(a *cli.App, armed []scope.Marker) string {
+	for _, name := range cli.SessionVariables {
+		session, _ := a.Lookup(name)
+		if session == "" || !scope.ValidSession(session) {
+			continue
+		}
+		for _, m := range armed {
+			if m.Session == session {
+				return ""
+			}
+		}
+		return session
+	}
+	return ""
+}
+
+// Anchors returns what the markers of the run's armed sessions say that the ledger held.
+func Anchors(p *cli.Places, run string) []ledger.Anchor { return anchors(armedFor(p, run)) }
+
+func anchors(armed []scope.Marker) []ledger.Anchor {
+	var all []ledger.Anchor
+	for _, m := range armed {
+		if m.Anchor != nil {
+			all = append(all, ledger.Anchor(*m.Anchor))
+		}
+	}
+	return all
+}
+
+// armedFor returns the markers of a run, expired ones as well: they remember what the ledger held. One that cannot be read
+// is for the hook to judge, and without a state directory there is none.
 func armedFor(p *cli.Places, run string) []scope.Marker {
 	state, err := p.StateDir()
 	if err != nil {
@@ -144,7 +253,7 @@ func armedFor(p *cli.Places, run string) []scope.Marker {
 	}
 	var armed []scope.Marker
 	for _, m := range all {
-		if m.Err == nil && m.Run == run && m.Anchor != nil {
+		if m.Err == nil && m.Run == run {
 			armed = append(armed, m.Marker)
 		}
 	}
@@ -160,7 +269,7 @@ func (r refusal) Error() string {
 		return fmt.Sprintf("turn budget of dimension %s spent (%d of %d, run %s). This is final for this dimension: do not retry. "+
 			"Go on with another dimension, or write up what you have", r.Dimension, r.Used, r.Limit, r.Run)
 	case "dimensions":
-		return fmt.Sprintf("no dimension left for %s (%d of %d, run %s). This is final for this run: do not retry. "+
+		return fmt.Sprintf("dimensions are spent, none is left for %s (%d of %d, run %s). This is final for this run: do not retry. "+
 			"Go on with one of its dimensions, or write up what you have", r.Dimension, r.Used, r.Limit, r.Run)
 	}
 	return fmt.Sprintf("turn budget spent (%d of %d, run %s). This is final for this run: do not retry. "+

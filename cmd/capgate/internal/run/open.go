@@ -1,6 +1,9 @@
 package run
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
@@ -14,6 +17,24 @@ func Flag(a *cli.App, cmd *cobra.Command, run *cli.Text) {
 	cli.Must(cmd.RegisterFlagCompletionFunc("run", completeIDs(a.Places)))
 }
 
+// FlagOrVariable adds --run to a command that may run below capgate loop or run exec, which name the run in the environment.
+func FlagOrVariable(a *cli.App, cmd *cobra.Command, run *cli.Text) {
+	cmd.Flags().Var(run, "run", "run id; default "+Variable)
+	cli.Must(cmd.RegisterFlagCompletionFunc("run", completeIDs(a.Places)))
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if id, _ := a.Lookup(Variable); *run == "" {
+			*run = cli.Text(id)
+		}
+		if *run == "" {
+			return cli.Usagef("missing --run")
+		}
+		return nil
+	}
+}
+
+// Variable names the run in the environment of what capgate loop and run exec start.
+const Variable = "CAPGATE_RUN"
+
 // Limits are what a run is opened with.
 type Limits struct {
 	MaxConvTurns, MaxDimensions int64
@@ -21,9 +42,14 @@ type Limits struct {
 
 // Flags adds the limits to a command that cannot do without.
 func (o *Limits) Flags(cmd *cobra.Command) {
+	o.OptionalFlags(cmd)
+	cli.RequireFlags(cmd, "max-conv-turns")
+}
+
+// OptionalFlags adds the limits to a command that can do without them where the run is open: see [OpenOrFind].
+func (o *Limits) OptionalFlags(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&o.MaxConvTurns, "max-conv-turns", 0, "turns of one dimension, at least 1")
-	cmd.Flags().Int64Var(&o.MaxDimensions, "max-dimensions", 0, "dimensions, at least 1; the limit is the product of both")
-	cli.RequireFlags(cmd, "max-conv-turns", "max-dimensions")
+	cmd.Flags().Int64Var(&o.MaxDimensions, "max-dimensions", 1, "dimensions, at least 1; the limit is the product of both")
 }
 
 // Open opens a run in the ledger, with the state directory and the ledger where there are none yet. It returns the
@@ -51,6 +77,24 @@ func Open(a *cli.App, cmd *cobra.Command, l ledger.Ledger, id string, o Limits) 
 	a.Changed()
 	u, err = l.Usage(ctx, r.Run)
 	return u, r.Replayed, err
+}
+
+// OpenOrFind opens a run, or without limits finds one that is open already.
+func OpenOrFind(a *cli.App, cmd *cobra.Command, l ledger.Ledger, id string, o Limits) (ledger.Usage, error) {
+	if cmd.Flags().Changed("max-conv-turns") || cmd.Flags().Changed("max-dimensions") {
+		u, _, err := Open(a, cmd, l, id, o)
+		return u, err
+	}
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
+	u, err := l.Usage(ctx, id)
+	switch {
+	case errors.Is(err, ledger.ErrRunUnknown), errors.Is(err, ledger.ErrMissing):
+		return u, cli.Usagef("run %s is not open yet: give --max-conv-turns, and --max-dimensions where it has more than one", id)
+	case err == nil && u.Closed:
+		return u, fmt.Errorf("%w: %s was ended by run close and takes no more turns: choose another id", ledger.ErrRunClosed, id)
+	}
+	return u, err
 }
 
 func newOpenCmd(a *cli.App) *cobra.Command {

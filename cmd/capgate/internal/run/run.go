@@ -10,8 +10,8 @@ import (
 	"github.com/capgate/capgate/ledger"
 )
 
-// New returns the command run.
-func New(a *cli.App) *cobra.Command {
+// New returns the command run, with further commands that other packages bring.
+func New(a *cli.App, more ...*cobra.Command) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "run",
 		GroupID: cli.GroupOperator,
@@ -21,7 +21,7 @@ later. All of it is in the ledger, which only ever grows.`,
 		Example: `  capgate run list
   capgate run show storm-42
   capgate run grant storm-42 --turns 4 --reason "one more dimension, agreed in review"`,
-	}, newOpenCmd(a), newShowCmd(a), newListCmd(a), newCloseCmd(a), newGrantCmd(a))
+	}, append(more, newOpenCmd(a), newShowCmd(a), newListCmd(a), newCloseCmd(a), newGrantCmd(a))...)
 }
 
 // shown is what `run show --json` prints, and one element of `run list --json`. The first seven fields are

@@ -1,0 +1,296 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/loop"
+	"github.com/capgate/capgate/cmd/capgate/internal/run"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+type loopOptions struct {
+	run, dimension, session, until cli.Text
+	limits                         run.Limits
+	quiet                          bool
+}
+
+// NewLoop returns the command loop.
+func NewLoop(a *cli.App) *cobra.Command {
+	var o loopOptions
+	cmd := &cobra.Command{
+		Use:     "loop --run RUN --max-conv-turns N [flags] -- COMMAND [ARG]...",
+		GroupID: cli.GroupLoop,
+		Short:   "Run a command once a turn, until the cap",
+		Long: `Runs the command once for each turn of the run, in a session that is armed for it: the whole loop in one command. Each
+turn is begun before the command starts and ended when it ends. The loop ends
+
+  with 0          when the command of --until, run by sh after each turn, succeeds
+  with 2          at the cap, where no turn is begun; the run stays open, so turns can be granted to it (run grant)
+  with 128 + n    when signal n came, which is passed on to the command
+  with 1          when the ledger or the session cannot be used, and where the command ended with 2
+  as the command  when that ended with anything else but 0
+
+A turn that was begun stays counted and is not taken again: after ^C in turn 3 of 8 the same command line goes on with turn
+4. It may then leave the limits out. Whatever way the loop ends, its session is disarmed.
+
+A bare claude gets a session of its own that goes on from turn to turn. In other commands {session} stands for the session's
+id, and the environment has CAPGATE_RUN, CAPGATE_TURN, CAPGATE_LIMIT, CAPGATE_DIMENSION, CAPGATE_SESSION and
+CAPGATE_DATA_DIR. Standard output is the command's; progress is on standard error. There is one loop for a run and
+dimension at a time.`,
+		Example: `  capgate loop --run night --max-conv-turns 8 -- claude -p "Go on with the research in notes.md"
+  capgate loop --run night --max-conv-turns 8 --until 'grep -q DONE notes.md' -- claude -p "…"
+  capgate loop --run night -- claude -p "…"    # goes on with a run that was interrupted, or was granted turns`,
+		Args: commandArgs,
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return runLoop(a, cmd, args, o) }),
+	}
+	run.Flag(a, cmd, &o.run)
+	o.limits.OptionalFlags(cmd)
+	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turns belong to; none by default")
+	cmd.Flags().Var(&o.session, "session", "session id; default one that belongs to the run and dimension")
+	cmd.Flags().Var(&o.until, "until", "shell command that ends the loop with 0 when it succeeds after a turn")
+	cmd.Flags().BoolVar(&o.quiet, "quiet", false, "no progress, only how the loop ended")
+	return cmd
+}
+
+// commandArgs is for commands that take another command after --.
+func commandArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || args[0] == "" {
+		return cli.Usagef("%s needs a command after --, such as: %s … -- claude -p \"…\"", cmd.Name(), cmd.CommandPath())
+	}
+	if cmd.ArgsLenAtDash() != 0 {
+		return cli.Usagef("unexpected argument %q: put -- before the command", args[0])
+	}
+	return nil
+}
+
+// driver is one loop, or one exec, of a command.
+type driver struct {
+	*cli.App
+	cmd     *cobra.Command
+	ledger  ledger.Ledger
+	command []string
+	setting setting
+	signals <-chan os.Signal
+	say     progress
+}
+
+func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (err error) {
+	d, usage, err := newDriver(a, cmd, command, string(o.run), o.limits)
+	if err != nil {
+		return err
+	}
+	d.setting.dimension = string(o.dimension)
+	d.say = newProgress(a, o.quiet)
+	ctx, cancel := a.Context(cmd)
+	head, err := d.ledger.Head(ctx)
+	cancel()
+	if err != nil {
+		return err
+	}
+	managed := ownsSession(command)
+	dir := ""
+	if managed {
+		if dir, err = os.Getwd(); err != nil {
+			return fmt.Errorf("find the current directory: %w", err)
+		}
+	}
+	before, unlock, err := lockLoop(d.setting.state, loopFile{
+		Run: usage.Run, Dimension: d.setting.dimension, Ledger: head.Ledger, Dir: dir, PID: os.Getpid(), Since: a.Now().UTC(),
+	})
+	switch {
+	case errors.Is(err, errLooped):
+		return fmt.Errorf("%w by process %d since %s, and one loop at a time takes its turns: end that one first, or give this one a --dimension or --run of its own",
+			looped(usage.Run, d.setting.dimension), before.PID, cli.Stamp(before.Since))
+	case err != nil:
+		return fmt.Errorf("lock the loop: %w", err)
+	}
+	defer unlock()
+	if managed && before.Dir != "" && before.Dir != dir {
+		return fmt.Errorf("run %s was begun in %s, and the client's session belongs to that directory: cd there first, or name another run", usage.Run, before.Dir)
+	}
+	d.setting.session = string(o.session)
+	if d.setting.session == "" {
+		d.setting.session = sessionOf(head.Ledger, usage.Run, d.setting.dimension)
+	}
+	signals, stop := catchSignals()
+	defer stop()
+	d.signals = signals
+	if err := loop.Arm(a, cmd, d.ledger, d.setting.session, usage); err != nil {
+		return err
+	}
+	defer d.disarm()
+	d.say.header(usage, d.setting)
+	return d.loop(managed, string(o.until))
+}
+
+// looped wraps errLooped in what is looped.
+func looped(run, dimension string) error {
+	if dimension != "" {
+		run += ", dimension " + dimension
+	}
+	return fmt.Errorf("run %s: %w", run, errLooped)
+}
+
+// newDriver opens the run, or finds it where no limits are given.
+func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limits run.Limits) (*driver, ledger.Usage, error) {
+	d := &driver{App: a, cmd: cmd, command: command}
+	var err error
+	if d.setting.state, err = a.StateDir(); err != nil {
+		return nil, ledger.Usage{}, err
+	}
+	if d.setting.ledger, err = a.LedgerPath(); err != nil {
+		return nil, ledger.Usage{}, err
+	}
+	if d.setting.ledger == filepath.Join(d.setting.state, "ledger.db") {
+		d.setting.ledger = ""
+	}
+	if d.ledger, err = a.OpenLedger(); err != nil {
+		return nil, ledger.Usage{}, err
+	}
+	u, err := run.OpenOrFind(a, cmd, d.ledger, id, limits)
+	if err != nil {
+		return nil, ledger.Usage{}, err
+	}
+	d.setting.run, d.setting.limit = u.Run, u.Limit
+	return d, u, nil
+}
+
+// disarm ends the scope of the session and of those that took its place.
+func (d *driver) disarm() {
+	sessions, err := scope.Related(d.setting.state, d.setting.session)
+	if err != nil {
+		sessions = []string{d.setting.session}
+	}
+	for _, s := range sessions {
+		_, _ = scope.Close(d.setting.state, s)
+		_ = scope.Forget(d.setting.state, s)
+	}
+}
+
+// loop takes turns until something ends it.
+func (d *driver) loop(managed bool, until string) error {
+	for {
+		if s := pending(d.signals); s != nil {
+			return d.interrupted(s, 0)
+		}
+		key := fmt.Sprintf("loop-%d-%d", os.Getpid(), d.Now().UnixNano())
+		r, err := d.begin(key)
+		if spent := (*ledger.SpentError)(nil); errors.As(err, &spent) {
+			return cli.WithStatus(cli.StatusRefused, d.say.spent(spent))
+		}
+		if err != nil {
+			return err
+		}
+		d.setting.turn, d.setting.limit = r.Used, r.Limit
+		began := d.Now()
+		d.say.begun(r, began)
+		end, err := d.turn(managed)
+		if endErr := d.end(key); endErr != nil {
+			return errors.Join(err, fmt.Errorf("turn %d of run %s cannot be ended: %w", r.Used, r.Run, endErr))
+		}
+		if err != nil {
+			return err
+		}
+		d.say.ended(r, began, d.Now())
+		d.hearing(r)
+		if end.signal != nil {
+			return d.interrupted(end.signal, r.Limit-r.Used)
+		}
+		if until != "" && d.met(until) {
+			d.say.met(r)
+			return nil
+		}
+		if end.status != 0 {
+			return d.failed(end.status)
+		}
+	}
+}
+
+func (d *driver) begin(key string) (ledger.Receipt, error) {
+	ctx, cancel := d.Context(d.cmd)
+	defer cancel()
+	return d.ledger.BeginTurn(ctx, d.setting.run, d.setting.dimension, key, loop.Anchors(d.Places, d.setting.run)...)
+}
+
+// end ends the turn. It must not be given up because a signal came.
+func (d *driver) end(key string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.cmd.Context()), max(d.Timeout(), time.Second))
+	defer cancel()
+	_, err := d.ledger.EndTurn(ctx, d.setting.run, d.setting.dimension, key)
+	return err
+}
+
+// turn runs the command once.
+func (d *driver) turn(managed bool) (ending, error) {
+	if !managed {
+		return d.child(d.command, "").run()
+	}
+	end, err := d.child(resume(d.command, d.setting.session), unknownSession).run()
+	if err != nil || !end.said || end.signal != nil {
+		return end, err
+	}
+	return d.child(begin(d.command, d.setting.session), "").run()
+}
+
+func (d *driver) child(command []string, unlessSays string) child {
+	given, _ := withSession(command, d.setting.session)
+	return child{
+		command: given, env: d.setting.environ(os.Environ()), stdin: d.Stdin, stdout: d.Stdout, stderr: d.Stderr,
+		signals: d.signals, unlessSays: unlessSays,
+	}
+}
+
+// met reports whether the command that ends the loop succeeds.
+func (d *driver) met(until string) bool {
+	end, err := d.child([]string{"/bin/sh", "-c", until}, "").run()
+	return err == nil && end.status == 0 && end.signal == nil
+}
+
+// hearing says what is wrong with the two halves of the bound, as every state of a session does.
+func (d *driver) hearing(r ledger.Receipt) {
+	m, err := scope.Read(d.setting.state, d.setting.session)
+	if err != nil {
+		return // disarmed by somebody: that is for them to know
+	}
+	ctx, cancel := d.Context(d.cmd)
+	defer cancel()
+	u, err := d.ledger.Usage(ctx, r.Run)
+	if err == nil && m.Hear(scope.Heard(d.setting.state, m.Session), u.Turns) == scope.Silent {
+		d.say.silent(m.Session)
+	}
+}
+
+// pending returns a signal that has come, nil where none has.
+func pending(signals <-chan os.Signal) os.Signal {
+	select {
+	case s := <-signals:
+		return s
+	default:
+		return nil
+	}
+}
+
+// interrupted is how the loop ends after a signal. A client that was interrupted may have ended with 0.
+func (d *driver) interrupted(s os.Signal, left int64) error {
+	return cli.WithStatus(128+numberOf(s), fmt.Errorf("run %s was interrupted (%v) with %s left: the same command line goes on with it",
+		d.setting.run, s, cli.Plural(left, "turn")))
+}
+
+// failed is how the loop ends with its command. 2 is the word of the cap.
+func (d *driver) failed(status int) error {
+	err := fmt.Errorf("the command ended with status %d in turn %d of %d, and the loop with it: the same command line goes on with run %s",
+		status, d.setting.turn, d.setting.limit, d.setting.run)
+	if status == cli.StatusRefused {
+		status = cli.StatusError
+	}
+	return cli.WithStatus(status, err)
+}
