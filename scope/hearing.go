@@ -1,6 +1,6 @@
 package scope
 
-import "time"
+import "github.com/capgate/capgate/ledger"
 
 // Hearing says in one word whether the two halves of the bound work for an armed session: the hook that judges its calls,
 // and the loop that counts its turns.
@@ -19,18 +19,10 @@ const (
 	Uncounted Hearing = "uncounted"
 )
 
-// Turns is what the ledger knows of a run's turns that [Marker.Hear] needs.
-type Turns struct {
-	Open   int64     // begun and not ended
-	Newest time.Time // when the newest one was begun or recorded; zero = there is none
-	Before time.Time // the same of the one before it
-	Ended  time.Time // when one was last ended, by a word of the loop or by the next one; recorded ones are not
-}
-
 // Hear is the one rule of "silent" and "uncounted".
 //
 // A turn that was recorded in one word may be before or after its searches, so only the next one shows that it is over.
-func (m Marker) Hear(beat Heartbeat, t Turns) Hearing {
+func (m Marker) Hear(beat Heartbeat, t ledger.Turns) Hearing {
 	armed := m.ModTime // the file is written when the session is armed, also by a loop that writes it by itself
 	counted := t.Open > 0 || t.Newest.After(armed)
 	switch heard := !beat.At.IsZero() && !beat.At.Before(armed); {

@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
+	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/admit"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/doctor"
+	"github.com/capgate/capgate/cmd/capgate/internal/drive"
 	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
 	"github.com/capgate/capgate/cmd/capgate/internal/look"
 	"github.com/capgate/capgate/cmd/capgate/internal/loop"
@@ -33,7 +35,8 @@ import (
 var commands = []cli.Command{
 	{Name: "scope", New: loop.NewScope},
 	{Name: "turn", New: loop.NewTurn},
-	{Name: "run", New: run.New},
+	{Name: "loop", New: drive.NewLoop},
+	{Name: "run", New: func(a *cli.App) *cobra.Command { return run.New(a, drive.NewExec(a)) }},
 	{Name: "ledger", New: ledger.New},
 	{Name: "status", New: look.NewStatus},
 	{Name: "log", New: look.NewLog},

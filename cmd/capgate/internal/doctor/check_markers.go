@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -21,7 +20,7 @@ func checkMarkers(x Examination) []Finding {
 		return f.all
 	}
 	sound := 0
-	for _, m := range x.Markers {
+	for _, m := range x.Sessions {
 		closeIt := "capgate scope close --session " + m.Session
 		switch {
 		case m.Expired:
@@ -32,10 +31,10 @@ func checkMarkers(x Examination) []Finding {
 			f.add(Fail, fmt.Sprintf("session %s is armed for run %s, which is not in the ledger", m.Session, m.Run), "every capped call of it is denied", closeIt)
 		case m.Age(x.Now) < -time.Minute:
 			f.add(Warn, fmt.Sprintf("session %s was armed in the future", m.Session), "the clock was ahead then, or is behind now: it expires late", closeIt)
-		case m.Hearing == hearing.Silent:
-			f.add(Fail, fmt.Sprintf("session %s has recorded turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
-		case m.Hearing == hearing.Doubtful:
-			f.add(Warn, fmt.Sprintf("session %s: no search of it has been judged since it was armed (hook: silent)", m.Session), "after one turn the loop may not have searched yet; if it has, only its own check holds", "look again after the next turn: capgate status")
+		case m.Hearing == scope.Silent:
+			f.add(Fail, fmt.Sprintf("session %s has taken turns, but its hook was not heard since it was armed (hook: silent)", m.Session), "only the loop's own check holds", "start a new session of the client after capgate install, and look at the lines about the hook above")
+		case m.Hearing == scope.Uncounted:
+			f.add(Warn, fmt.Sprintf("session %s: %s passed and no turn was counted since it was armed (uncounted)", m.Session, cli.Plural(m.Beat.Passed, "search")), "the cap comes no nearer, however much is searched", "capgate turn begin before each turn, or capgate loop")
 		default:
 			sound++
 		}

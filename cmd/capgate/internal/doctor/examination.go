@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
-	"github.com/capgate/capgate/scope"
 )
 
 // Examination is what the checks look at.
@@ -36,7 +35,7 @@ type Examination struct {
 	LedgerErr  error  // the configuration names none that can be one
 	Report     ledger.Report
 	ReportErr  error
-	Markers    []Marker
+	Sessions   []sessions.Session
 	MarkersErr error
 
 	Files  Files
@@ -55,14 +54,6 @@ type Client struct {
 	Version string // "" = it says none
 	Said    string // when it was asked for its version
 	Err     error
-}
-
-// Marker is a marker of the hook's state directory, and what the ledger says of its run.
-type Marker struct {
-	scope.Listed
-	Expired  bool
-	UsageErr error
-	Hearing  hearing.Word
 }
 
 // Places of layers beyond the scopes that install knows.

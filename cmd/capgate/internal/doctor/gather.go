@@ -16,11 +16,10 @@ import (
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	process "github.com/capgate/capgate/cmd/capgate/internal/client"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 	"github.com/capgate/capgate/ledger"
-	"github.com/capgate/capgate/scope"
 )
 
 // gather reads all that the checks look at, as it counts in the current directory.
@@ -163,45 +162,12 @@ func (x *Examination) gatherState(ctx context.Context, wait time.Duration) {
 		return
 	}
 	_, x.AdmissionsErr = admission.List(state)
-	listed, err := scope.List(state)
-	if x.MarkersErr = err; err != nil || x.LedgerErr != nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	ttl := x.Config.ScopeTTL.Duration(capgate.DefaultScopeTTL)
-	for _, found := range listed {
-		m := Marker{Listed: found, Expired: found.Expired(x.Now, ttl), Hearing: hearing.NotYet}
-		u, err := l.Usage(ctx, m.Run)
-		if m.UsageErr = err; err == nil && !m.Expired {
-			m.Hearing = heard(ctx, state, l, m.Marker, u)
-		}
-		x.Markers = append(x.Markers, m)
+	x.Sessions, x.MarkersErr = sessions.List(ctx, state, x.Config.ScopeTTL.Duration(capgate.DefaultScopeTTL), x.Now, l)
+	if x.LedgerErr != nil {
+		x.Sessions = nil // what is wrong with the ledger is said of the ledger
 	}
-}
-
-// heard says what it means that the hook of an armed session was heard or not.
-func heard(ctx context.Context, state string, l ledger.Ledger, m scope.Marker, u ledger.Usage) hearing.Word {
-	f := hearing.Facts{Heard: !m.Silent(state), Used: u.Used, NewestAt: u.LastAt, ArmedAt: m.ModTime}
-	if hearing.Silence(hearing.Status, f) == hearing.Silent { // else the entries need not be read
-		f.Since = turnsSince(ctx, l, m)
-	}
-	return hearing.Silence(hearing.Doctor, f)
-}
-
-// turnsSince counts the turns of a marker's run since it was written.
-func turnsSince(ctx context.Context, l ledger.Ledger, m scope.Marker) (turns int) {
-	var from uint64
-	if m.Anchor != nil {
-		from = m.Anchor.Seq + 1
-	}
-	_ = l.Entries(ctx, from, func(r ledger.Receipt, _ []byte) error {
-		if r.Kind == ledger.KindTurn && r.Run == m.Run && r.At.After(m.ModTime) {
-			turns++
-		}
-		return nil
-	}) // what cannot be read is said of the ledger
-	return turns
 }
 
 // osFiles looks at the real files.

@@ -22,15 +22,15 @@ when it ends the session is disarmed. The run is opened with the limits given; a
 without. No turn is counted: that is for the command, which finds the run in CAPGATE_RUN (capgate turn begin), or for
 capgate loop.
 
-A bare claude, in a terminal or with -p, gets a new session. In other commands {session} stands for the session's id, and
-the environment has CAPGATE_RUN, CAPGATE_LIMIT, CAPGATE_SESSION and CAPGATE_DATA_DIR.
+A bare claude, in a terminal or with -p, gets a new session. In other commands {session} stands for the session's id,
+and the environment has CAPGATE_RUN, CAPGATE_LIMIT, CAPGATE_SESSION and CAPGATE_DATA_DIR.
 
 Exit status: the command's, 1 where that is 2, and 128 + n when signal n ended it or came to us.`,
 		Example: `  capgate run exec --run night --max-conv-turns 8 -- claude
   capgate run exec --run night -- ./research.sh {session}`,
 		Args: commandArgs,
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			return exec(a, cmd, args, string(id), string(session), limits)
+			return runExec(a, cmd, args, string(id), string(session), limits)
 		}),
 	}
 	run.Flag(a, cmd, &id)
@@ -39,7 +39,7 @@ Exit status: the command's, 1 where that is 2, and 128 + n when signal n ended i
 	return cmd
 }
 
-func exec(a *cli.App, cmd *cobra.Command, command []string, id, session string, limits run.Limits) error {
+func runExec(a *cli.App, cmd *cobra.Command, command []string, id, session string, limits run.Limits) error {
 	d, usage, err := newDriver(a, cmd, command, id, limits)
 	if err != nil {
 		return err

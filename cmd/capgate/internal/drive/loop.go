@@ -39,11 +39,11 @@ turn is begun before the command starts and ended when it ends. The loop ends
   with 1          when the ledger or the session cannot be used, and where the command ended with 2
   as the command  when that ended with anything else but 0
 
-A turn that was begun stays counted and is not taken again: after ^C in turn 3 of 8 the same command line goes on with turn
-4. It may then leave the limits out. Whatever way the loop ends, its session is disarmed.
+A turn that was begun stays counted and is not taken again: after ^C in turn 3 of 8 the same command line goes on with
+turn 4. It may then leave the limits out. Whatever way the loop ends, its session is disarmed.
 
-A bare claude gets a session of its own that goes on from turn to turn. In other commands {session} stands for the session's
-id, and the environment has CAPGATE_RUN, CAPGATE_TURN, CAPGATE_LIMIT, CAPGATE_DIMENSION, CAPGATE_SESSION and
+A bare claude gets a session of its own that goes on from turn to turn. In other commands {session} stands for the
+session's id, and the environment has CAPGATE_RUN, CAPGATE_TURN, CAPGATE_LIMIT, CAPGATE_DIMENSION, CAPGATE_SESSION and
 CAPGATE_DATA_DIR. Standard output is the command's; progress is on standard error. There is one loop for a run and
 dimension at a time.`,
 		Example: `  capgate loop --run night --max-conv-turns 8 -- claude -p "Go on with the research in notes.md"
@@ -165,16 +165,7 @@ func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limi
 }
 
 // disarm ends the scope of the session and of those that took its place.
-func (d *driver) disarm() {
-	sessions, err := scope.Related(d.setting.state, d.setting.session)
-	if err != nil {
-		sessions = []string{d.setting.session}
-	}
-	for _, s := range sessions {
-		_, _ = scope.Close(d.setting.state, s)
-		_ = scope.Forget(d.setting.state, s)
-	}
-}
+func (d *driver) disarm() { _, _ = loop.Disarm(d.setting.state, d.setting.session) }
 
 // loop takes turns until something ends it.
 func (d *driver) loop(managed bool, until string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -75,10 +76,13 @@ func verify(a *cli.App, cmd *cobra.Command) error {
 		Problems: append([]string{}, report.Problems...),
 	}
 	now := a.Now()
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
+	newest := sessions.Newest(ctx, l)
 	for _, m := range markers {
 		if err := checkMarker(a, cmd, l, m); err != nil {
 			problem := fmt.Sprintf("marker of session %s: %v", m.Session, err)
-			if m.Expired(now, ttl) {
+			if m.Expired(now, ttl, newest(m.Run)) {
 				problem += "; it has expired, so `capgate scope sweep` removes it"
 			}
 			v.Problems = append(v.Problems, problem)

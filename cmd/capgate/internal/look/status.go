@@ -10,8 +10,7 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
-	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -22,9 +21,10 @@ func NewStatus(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupOperator,
 		Short:   "Show at a glance whether the cap works, and for whom",
 		Long: `Shows the state directory, whether the cap and the gates are on in this shell's environment, and each armed session:
-its run, what is spent, and when its hook was last heard. A session whose run has recorded turns while its hook has not
-been heard since it was armed is marked "hook: silent": then only the loop's own check holds (capgate turn), and
-capgate doctor says why.`,
+its run, what is spent, and when its hook was last heard. A session is "silent" where turns of its run are over and
+its hook was heard in none of them: then only the loop's own check holds (capgate turn), and capgate doctor says why.
+It is "uncounted" where its searches pass and no turn was counted since it was armed: then nothing comes nearer to the
+cap.`,
 		Example: `  capgate status
   capgate status --json`,
 		Args: cli.NoArgs,
@@ -43,14 +43,18 @@ type Report struct {
 
 // Session is one armed session.
 type Session struct {
-	Session string       `json:"session"`
-	Run     string       `json:"run,omitempty"`
-	Used    int64        `json:"used"`
-	Limit   int64        `json:"limit"`
-	Expired bool         `json:"expired"`
-	Heard   *time.Time   `json:"heard,omitempty"` // when the hook was last heard in scope
-	Hook    hearing.Word `json:"hook"`
-	Problem string       `json:"problem,omitempty"`
+	Session string        `json:"session"`
+	Run     string        `json:"run,omitempty"`
+	Used    int64         `json:"used"`
+	Limit   int64         `json:"limit"`
+	Open    int64         `json:"open"` // turns that are begun and not ended
+	Expired bool          `json:"expired"`
+	Heard   *time.Time    `json:"heard,omitempty"` // when the hook was last heard in scope
+	Passed  int64         `json:"passed"`          // capped calls that it let through since the session was armed
+	Hook    scope.Hearing `json:"hook"`
+	Problem string        `json:"problem,omitempty"`
+
+	turnAt time.Time // when the newest turn was begun
 }
 
 func status(a *cli.App, cmd *cobra.Command) error {
@@ -70,28 +74,24 @@ func status(a *cli.App, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	markers, err := scope.List(state)
+	report := Report{State: state, Ledger: path, Cap: c.CapOn(), Gates: c.GatesActive(), Sessions: []Session{}}
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
+	listed, err := sessions.List(ctx, state, c.ScopeTTL.Duration(capgate.DefaultScopeTTL), a.Now(), l)
 	if err != nil && !errors.Is(err, scope.ErrNone) {
 		return err
 	}
-	report := Report{State: state, Ledger: path, Cap: c.CapOn(), Gates: c.GatesActive(), Sessions: []Session{}}
-	ttl := c.ScopeTTL.Duration(capgate.DefaultScopeTTL)
-	ctx, cancel := a.Context(cmd)
-	defer cancel()
-	for _, m := range markers {
-		s := Session{Session: m.Session, Run: m.Run, Expired: m.Expired(a.Now(), ttl)}
-		if at, ok := scope.Heard(state, m.Session); ok {
-			s.Heard = &at
+	for _, m := range listed {
+		s := Session{
+			Session: m.Session, Run: m.Run, Used: m.Usage.Used, Limit: m.Usage.Limit, Open: m.Usage.Open, Expired: m.Expired,
+			Passed: m.Beat.Passed, Hook: m.Hearing, turnAt: m.Usage.Turns.Newest,
 		}
-		u, err := ledger.Usage{}, m.Err
-		if err == nil {
-			u, err = l.Usage(ctx, m.Run)
+		if !m.Beat.At.IsZero() {
+			s.Heard = &m.Beat.At
 		}
-		if err != nil {
-			s.Problem = err.Error()
+		if m.UsageErr != nil {
+			s.Problem = m.UsageErr.Error()
 		}
-		s.Used, s.Limit = u.Used, u.Limit
-		s.Hook = hearing.Silence(hearing.Status, hearing.Facts{Heard: !m.Silent(state), Used: u.Used, NewestAt: u.LastAt, ArmedAt: m.ModTime})
 		report.Sessions = append(report.Sessions, s)
 	}
 	if a.AsJSON {
@@ -113,18 +113,31 @@ func printStatus(out *cli.Printer, r Report) {
 	rows := [][]string{{"SESSION", "RUN", "USED", "HOOK", "NOTE"}}
 	for _, s := range r.Sessions {
 		hook := "hook: " + string(s.Hook)
-		if s.Heard != nil && s.Hook == hearing.Heard {
+		if s.Heard != nil && s.Hook == scope.Hears {
 			hook += " " + cli.Stamp(*s.Heard)
 		}
-		note := s.Problem
-		switch {
-		case note != "":
-		case s.Expired:
-			note = "expired"
-		case s.Hook == hearing.Silent:
-			note = "turns are recorded, but the hook judges nothing: run capgate doctor"
+		used := fmt.Sprintf("%d of %d", s.Used, s.Limit)
+		if s.Open > 0 {
+			used += fmt.Sprintf(", %d open", s.Open)
 		}
-		rows = append(rows, []string{s.Session, s.Run, fmt.Sprintf("%d of %d", s.Used, s.Limit), hook, note})
+		rows = append(rows, []string{s.Session, s.Run, used, hook, s.note()})
 	}
 	out.Table(rows...)
+}
+
+// note says what is wrong with a session, or else what its newest turn does.
+func (s Session) note() string {
+	switch {
+	case s.Problem != "":
+		return s.Problem
+	case s.Expired:
+		return "expired"
+	case s.Hook == scope.Silent:
+		return "turns are counted, but the hook judges nothing: run capgate doctor"
+	case s.Hook == scope.Uncounted:
+		return cli.Plural(s.Passed, "search") + " passed and no turn was counted: capgate turn begin before each turn, or capgate loop"
+	case s.Open > 0:
+		return fmt.Sprintf("turn %d of %d open since %s", s.Used, s.Limit, cli.Stamp(s.turnAt))
+	}
+	return ""
 }

@@ -2,10 +2,12 @@ package loop
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -44,7 +46,7 @@ func arm(a *cli.App, cmd *cobra.Command, l ledger.Ledger, session string, openRu
 			return done, err
 		}
 		return done, done.beforeErr
-	case done.beforeErr == nil && !done.before.Expired(a.Now(), ttl, newest(a, cmd, l)(done.before.Run)):
+	case done.beforeErr == nil && !done.before.Expired(a.Now(), ttl, newest(a, cmd, l, done.before.Run)):
 		if err := stillHeld(a, cmd, l, done.before); err != nil {
 			return done, err
 		}
@@ -66,19 +68,9 @@ func arm(a *cli.App, cmd *cobra.Command, l ledger.Ledger, session string, openRu
 	return done, nil
 }
 
-// newest returns when the newest entry of a run was made, each run asked once. Where the ledger cannot answer it is zero.
-func newest(a *cli.App, cmd *cobra.Command, l ledger.Ledger) func(run string) time.Time {
-	known := map[string]time.Time{}
-	return func(run string) time.Time {
-		at, asked := known[run]
-		if !asked {
-			ctx, cancel := a.Context(cmd)
-			defer cancel()
-			if b, err := l.Budget(ctx, run, nil); err == nil {
-				at = b.LastAt
-			}
-			known[run] = at
-		}
-		return at
-	}
+// newest returns when the newest entry of a run was made, zero where the ledger cannot answer.
+func newest(a *cli.App, cmd *cobra.Command, l ledger.Ledger, run string) time.Time {
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
+	return sessions.Newest(ctx, l)(run)
 }

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
@@ -12,7 +14,8 @@ func newCloseCmd(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "close",
 		Short: "Disarm a session",
-		Long: `Disarms the session: the hook lets its calls pass again. The run stays open and keeps its count. A session that is not
+		Long: `Disarms the session, and those that took its place by /clear: the hook lets its calls pass again. The run stays open and
+keeps its count. A session that is not
 armed is no error, so a loop may close its scope in any clean-up.`,
 		Example: `  capgate scope close --session S`,
 		Args:    cli.NoArgs,
@@ -24,6 +27,22 @@ armed is no error, so a loop may close its scope in any clean-up.`,
 	return cmd
 }
 
+// Disarm ends the scope of a session, and of those that took its place or whose place it took, as /clear does. It reports
+// whether one of them was armed.
+func Disarm(state, session string) (closed bool, err error) {
+	related, err := scope.Related(state, session)
+	if err != nil {
+		related = []string{session} // what cannot be listed may still be removed
+	}
+	var failed error
+	for _, s := range related {
+		was, err := scope.Close(state, s)
+		closed, failed = closed || was, errors.Join(failed, err)
+		_ = scope.Forget(state, s)
+	}
+	return closed, failed
+}
+
 func closeScope(a *cli.App, flag cli.Text) error {
 	session, err := session(a.Lookup, flag)
 	if err != nil {
@@ -33,11 +52,10 @@ func closeScope(a *cli.App, flag cli.Text) error {
 	if err != nil {
 		return err
 	}
-	closed, err := scope.Close(state, session)
+	closed, err := Disarm(state, session)
 	if err != nil {
 		return err
 	}
-	_ = scope.Forget(state, session)
 	if closed {
 		a.Changed()
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -19,7 +19,7 @@ type listedMarker struct {
 	Expired   bool          `json:"expired"`
 	Anchor    *scope.Anchor `json:"anchor,omitempty"`
 	Error     string        `json:"error,omitempty"` // why the marker cannot be read
-	Hook      hearing.Word  `json:"hook,omitempty"`
+	Hook      scope.Hearing `json:"hook,omitempty"`
 
 	lived time.Duration // Age
 }
@@ -50,10 +50,10 @@ func (m listedMarker) dated() string {
 	return m.age() + " old"
 }
 
-func listMarker(l scope.Listed, now time.Time, ttl time.Duration) listedMarker {
+func listMarker(l scope.Listed, now time.Time, expired bool) listedMarker {
 	m := listedMarker{
 		Session: l.Session, Run: l.Run, Anchor: l.Anchor,
-		Age: l.Age(now).Seconds(), Expired: l.Expired(now, ttl), lived: l.Age(now),
+		Age: l.Age(now).Seconds(), Expired: expired, lived: l.Age(now),
 	}
 	if !l.StartedAt.IsZero() {
 		m.StartedAt = &l.StartedAt
@@ -68,10 +68,12 @@ func newListCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the sessions that have a marker",
-		Long: `Lists every session with a marker in the state directory. "armed" sessions are held to their run's cap; "expired"
-ones are not, and their marker goes at the next scope sweep; of an "unreadable" one the hook denies every capped call
-until it is armed again, disarmed or expired. An age that is "ahead" is of a marker from the future; one from further
-ahead than markers hold has expired, too.`,
+		Long: `Lists every session with a marker in the state directory. "armed" sessions are held to their run's cap; "expired" ones
+are not, and their marker goes at the next scope sweep; of an "unreadable" one the hook denies every capped call until
+it is armed again, disarmed or expired. HOOK says whether the two halves of the bound work: "heard"; "not heard yet";
+"silent" where turns are over and the hook was heard in none of them; "uncounted" where searches pass and no turn was
+counted since the session was armed. An age that is "ahead" is of a marker from the future; one from further ahead
+than markers hold has expired, too.`,
 		Example: `  capgate scope list
   capgate scope list --json`,
 		Args: cli.NoArgs,
@@ -86,14 +88,21 @@ func list(a *cli.App, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	listed, err := scope.List(state)
+	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
-	markers, now := []listedMarker{}, a.Now()
-	for _, l := range listed {
-		m := listMarker(l, now, ttl)
-		m.Hook = hookWord(a, cmd, state, l)
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
+	now := a.Now()
+	listed, err := sessions.List(ctx, state, ttl, now, l)
+	if err != nil {
+		return err
+	}
+	markers := []listedMarker{}
+	for _, s := range listed {
+		m := listMarker(s.Listed, now, s.Expired)
+		m.Hook = s.Hearing
 		markers = append(markers, m)
 	}
 	if a.AsJSON {
@@ -113,26 +122,4 @@ func list(a *cli.App, cmd *cobra.Command) error {
 	}
 	a.Table(rows...)
 	return nil
-}
-
-// hookWord says whether the hook of a session was heard.
-func hookWord(a *cli.App, cmd *cobra.Command, state string, m scope.Listed) hearing.Word {
-	if m.Err != nil {
-		return hearing.NotYet
-	}
-	f := hearing.Facts{Heard: !m.Silent(state), ArmedAt: m.ModTime}
-	if !f.Heard { // then the ledger is needed; one that cannot be read says nothing
-		l, err := a.OpenLedger()
-		if err != nil {
-			return hearing.NotYet
-		}
-		ctx, cancel := a.Context(cmd)
-		defer cancel()
-		u, err := l.Usage(ctx, m.Run)
-		if err != nil {
-			return hearing.NotYet
-		}
-		f.Used, f.NewestAt = u.Used, u.LastAt
-	}
-	return hearing.Silence(hearing.Status, f)
 }

@@ -1,5 +1,5 @@
 // Package loop has the commands that a research loop runs itself: scope, which arms and disarms its session, and turn,
-// which counts a turn before it is taken.
+// which begins and ends its turns.
 package loop
 
 import (
@@ -20,7 +20,8 @@ func NewScope(a *cli.App) *cobra.Command {
 		Short:   "Arm and disarm sessions: while one is armed, the hook holds it to its run's cap",
 		Long: `A session is in scope of a run while it has a fresh marker, a small file in the state directory. The hook judges only
 sessions in scope; everything else passes. A marker that is older than CAPGATE_SCOPE_TTL_MS (6 hours by default) counts
-no more, so that a crashed loop does not hold its session for ever.`,
+no more, so that a crashed loop does not hold its session for ever; each turn that is counted renews it. A scope ends by
+scope close or by that time alone: it outlives the client, and goes on where the session is resumed or cleared.`,
 		Example: `  capgate scope open --run storm-42 --max-conv-turns 4 --max-dimensions 2
   capgate scope list
   capgate scope close`,
@@ -45,7 +46,11 @@ func session(lookup capgate.Lookup, flag cli.Text) (string, error) {
 		return "", cli.Usagef("no session: give --session, or run inside a client that sets %s", strings.Join(cli.SessionVariables, " or "))
 	}
 	if !scope.ValidSession(id) {
-		return "", cli.Usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
+		return "", badSession(id)
 	}
 	return id, nil
+}
+
+func badSession(id string) error {
+	return cli.Usagef("session id %.140q cannot be armed: ids are 1 to 128 of A-Z a-z 0-9 . _ - and start with no dot", id)
 }

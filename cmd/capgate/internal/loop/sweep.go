@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -13,30 +14,36 @@ func newSweepCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sweep",
 		Short: "Remove expired markers",
-		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, those from
-further in the future than that, and temporary files that a crash left behind. A session that is armed again at the
-same moment keeps its new marker.`,
+		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, and whose run has
+no newer entry in the ledger, those from further in the future than that, and temporary files that a crash left
+behind. A session that is armed again at the same moment keeps its new marker.`,
 		Example: `  capgate scope sweep`,
 		Args:    cli.NoArgs,
-		RunE: a.Do(func(*cobra.Command, []string) error {
-			return sweep(a)
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			return sweep(a, cmd)
 		}),
 	}
 }
 
-func sweep(a *cli.App) error {
+func sweep(a *cli.App, cmd *cobra.Command) error {
 	state, ttl, err := a.Markers()
 	if err != nil {
 		return err
 	}
+	l, err := a.OpenLedger()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.Context(cmd)
+	defer cancel()
 	now := a.Now()
-	removed, err := scope.Sweep(state, ttl, now)
+	removed, err := scope.Sweep(state, ttl, now, sessions.Newest(ctx, l))
 	if len(removed) > 0 {
 		a.Changed()
 	}
 	markers := []listedMarker{}
-	for _, l := range removed {
-		m := listMarker(l, now, ttl)
+	for _, r := range removed {
+		m := listMarker(r, now, true)
 		markers = append(markers, m)
 		if !a.AsJSON {
 			run := "unreadable"

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
 	"github.com/capgate/capgate/cmd/capgate/internal/run"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
@@ -29,19 +28,20 @@ func NewTurn(a *cli.App) *cobra.Command {
   capgate turn begin --run RUN    exit status 0: take the turn; 2: the cap refused it, stop
   capgate turn end --run RUN      the turn is over
 
-While a turn is open its searches pass, also those of the last turn of the run; once that has ended, the hook denies them.
+While a turn is open its searches pass, also those of the last turn of the run; once that has ended, the hook denies
+them.
 
-Without begin or end this records one turn that is begun and ended in one word, for loops that count a turn after they took
-it. All of it is on disk and survives a crash when the exit status is 0. At the cap one line on standard error says what is
-spent, and the exit status is 2: stop the loop and write up what there is. Any other failure has exit status 1, and the turn
-must not be taken.
+Without begin or end this records one turn that is begun and ended in one word, for loops that count a turn after they
+took it. All of it is on disk and survives a crash when the exit status is 0. At the cap one line on standard error
+says what is spent, and the exit status is 2: stop the loop and write up what there is. Any other failure has exit
+status 1, and the turn must not be taken.
 
 With --dimension the turn also counts against that dimension: it has at most max-conv-turns turns, and the run at most
-max-dimensions dimensions. With --key a repeated call is counted once: the same key, with the same dimension, gives the first
-answer again, so a loop may retry what it is not sure about.
+max-dimensions dimensions. With --key a repeated call is counted once: the same key, with the same dimension, gives
+the first answer again, so a loop may retry what it is not sure about.
 
-While a session is armed for the run, turns are counted only where the ledger still holds what it held then: a ledger that
-was replaced or rolled back gives no turns back.`,
+While a session is armed for the run, turns are counted only where the ledger still holds what it held then: a ledger
+that was replaced or rolled back gives no turns back.`,
 		example: `  capgate turn begin --run storm-42 || exit   # in a shell loop
   capgate turn end --run storm-42
   capgate turn --run storm-42 --dimension economics --key interview-7`,
@@ -51,9 +51,9 @@ was replaced or rolled back gives no turns back.`,
 		use:   "begin",
 		short: "Begin a turn, or refuse it at the cap (exit status 2)",
 		long: `Begins a turn of the run, before it is taken, and ends the open turn of the same dimension, if there is one. It counts
-from now on. When this exits with 0 the turn may be taken: its searches pass until turn end, or until the next begin. At the
-cap no turn is begun, the open one of the dimension ends all the same, one line on standard error says what is spent, and the
-exit status is 2.
+from now on. When this exits with 0 the turn may be taken: its searches pass until turn end, or until the next begin.
+At the cap no turn is begun, the open one of the dimension ends all the same, one line on standard error says what is
+spent, and the exit status is 2.
 
 There is one loop for a dimension: two that begin turns of the same one end each other's. With --key the same call again
 gives the first answer while that turn is open; once it is over, the key is an error and the next turn needs another.`,
@@ -64,12 +64,14 @@ gives the first answer while that turn is open; once it is over, the key is an e
 	end := newTurnCmd(a, turnCmd{
 		use:   "end",
 		short: "End the open turn",
-		long: `Ends the open turn of the run, or of the dimension; with --key only the turn that was begun with it. Where there is none
-nothing happens, and the exit status is 0 all the same, so this may stand in any clean-up. After the last turn of the run the
-hook denies searches and subagents.`,
+		long: `Ends the open turn of the run, or of the dimension; with --key only the turn that was begun with it. Where there is
+none nothing happens, and the exit status is 0 all the same, so this may stand in any clean-up. After the last turn of
+the run the hook denies searches and subagents.`,
 		example: `  capgate turn end --run storm-42
   trap 'capgate turn end --run "$run"' EXIT`,
-		do:   func(l ledger.Ledger, ctx context.Context, run, dimension, key string, _ ...ledger.Anchor) (ledger.Receipt, error) { return l.EndTurn(ctx, run, dimension, key) },
+		do: func(l ledger.Ledger, ctx context.Context, run, dimension, key string, _ ...ledger.Anchor) (ledger.Receipt, error) {
+			return l.EndTurn(ctx, run, dimension, key)
+		},
 		done: " ended", kind: ledger.KindTurnEnded,
 	})
 	cmd.AddCommand(begin, end)

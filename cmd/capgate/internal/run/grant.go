@@ -4,12 +4,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/ledger"
 )
 
 type grantOptions struct {
-	run    string
-	turns  int64
-	reason cli.Text
+	run       string
+	grant     ledger.Grant
+	dimension cli.Text
+	reason    cli.Text
 }
 
 func newGrantCmd(a *cli.App) *cobra.Command {
@@ -17,10 +19,14 @@ func newGrantCmd(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant RUN",
 		Short: "Raise a run's limit",
-		Long: `Raises the run's limit by some turns. Who granted what, and why, is a question for later: the reason is recorded with
-the grant. The bounds of dimensions stay what they were, so a run whose dimensions are all spent takes granted turns
-without a dimension only.`,
-		Example:           `  capgate run grant storm-42 --turns 4 --reason "one more dimension, agreed in review"`,
+		Long: `Raises the run's limit: by some turns, by some turns of one dimension, or by dimensions of max-conv-turns turns each.
+Who granted what, and why, is a question for later: the reason is recorded with the grant. A loop that ended at the
+cap goes on with the same command line.
+
+Turns that are granted without --dimension are for turns without one, or for dimensions that are not full.`,
+		Example: `  capgate run grant storm-42 --turns 4 --reason "one more source, agreed in review"
+  capgate run grant storm-42 --turns 2 --dimension economics --reason "two questions are open"
+  capgate run grant storm-42 --dimensions 1 --reason "the regulator's view is missing"`,
 		Args:              cli.RunArg,
 		ValidArgsFunction: completeArg(a.Places),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -28,23 +34,38 @@ without a dimension only.`,
 			return grant(a, cmd, o)
 		}),
 	}
-	cmd.Flags().Int64Var(&o.turns, "turns", 0, "turns to add, at least 1")
+	cmd.Flags().Int64Var(&o.grant.Turns, "turns", 0, "turns to add, at least 1")
+	cmd.Flags().Var(&o.dimension, "dimension", "the dimension that --turns are for")
+	cmd.Flags().Int64Var(&o.grant.Dimensions, "dimensions", 0, "dimensions to add, at least 1")
 	cmd.Flags().Var(&o.reason, "reason", "why; recorded in the ledger")
-	cli.RequireFlags(cmd, "turns", "reason")
+	cli.RequireFlags(cmd, "reason")
 	return cmd
 }
 
 func grant(a *cli.App, cmd *cobra.Command, o grantOptions) error {
-	if err := cli.AtLeastOne("--turns", o.turns); err != nil {
-		return err
+	turns, dimensions := cmd.Flags().Changed("turns"), cmd.Flags().Changed("dimensions")
+	switch {
+	case turns == dimensions:
+		return cli.Usagef("grant needs --turns or --dimensions, one of them")
+	case dimensions && o.dimension != "":
+		return cli.Usagef("--dimension is the one that --turns are for: leave it out with --dimensions")
+	case turns:
+		if err := cli.AtLeastOne("--turns", o.grant.Turns); err != nil {
+			return err
+		}
+	default:
+		if err := cli.AtLeastOne("--dimensions", o.grant.Dimensions); err != nil {
+			return err
+		}
 	}
+	o.grant.Dimension = string(o.dimension)
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
-	r, err := l.Grant(ctx, o.run, o.turns, string(o.reason))
+	r, err := l.Grant(ctx, o.run, o.grant, string(o.reason))
 	if err != nil {
 		return err
 	}
@@ -52,7 +73,17 @@ func grant(a *cli.App, cmd *cobra.Command, o grantOptions) error {
 	if a.AsJSON {
 		return a.JSON(change(r))
 	}
-	a.Printf("run %s is granted %s: %d of %d used\n", r.Run, cli.Plural(r.Turns, "turn"), r.Used, r.Limit)
+	what := cli.Plural(o.grant.Turns, "turn")
+	switch {
+	case dimensions:
+		what = cli.Plural(o.grant.Dimensions, "dimension")
+	case o.dimension != "":
+		what += " of dimension " + string(o.dimension)
+	}
+	a.Printf("run %s is granted %s: %d of %d used\n", r.Run, what, r.Used, r.Limit)
+	if dimensions || o.dimension != "" {
+		return nil
+	}
 	// Best effort: the grant is recorded.
 	if u, err := l.Usage(ctx, o.run); err == nil && len(u.Dimensions) > 0 {
 		a.Printf("only the run's limit is raised: granted turns are for turns without --dimension, or for dimensions that are not full\n")

@@ -66,22 +66,24 @@ func show(u ledger.Usage) shown {
 
 // changed is what `run close --json` and `run grant --json` print.
 type changed struct {
-	Run       string    `json:"run"`
-	Used      int64     `json:"used"`
-	Limit     int64     `json:"limit"`
-	Remaining int64     `json:"remaining"`
-	Closed    bool      `json:"closed"`
-	Granted   int64     `json:"granted,omitempty"` // by this command
-	Reason    string    `json:"reason,omitempty"`
-	At        time.Time `json:"at"`
-	Replayed  bool      `json:"replayed"` // it was closed before
-	Seq       uint64    `json:"seq"`
-	Hash      string    `json:"hash"`
+	Run        string    `json:"run"`
+	Used       int64     `json:"used"`
+	Limit      int64     `json:"limit"`
+	Remaining  int64     `json:"remaining"`
+	Closed     bool      `json:"closed"`
+	Granted    int64     `json:"granted,omitempty"`    // turns, by this command
+	Dimension  string    `json:"dimension,omitempty"`  // that they are for
+	Dimensions int64     `json:"dimensions,omitempty"` // granted by this command
+	Reason     string    `json:"reason,omitempty"`
+	At         time.Time `json:"at"`
+	Replayed   bool      `json:"replayed"` // it was closed before
+	Seq        uint64    `json:"seq"`
+	Hash       string    `json:"hash"`
 }
 
 func change(r ledger.Receipt) changed {
 	return changed{
 		Run: r.Run, Used: r.Used, Limit: r.Limit, Remaining: r.Limit - r.Used, Closed: r.Kind == ledger.KindRunClosed,
-		Granted: r.Turns, Reason: r.Reason, At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
+		Granted: r.Entry.Turns, Dimension: r.Dimension, Dimensions: r.Entry.Dimensions, Reason: r.Reason, At: r.At, Replayed: r.Replayed, Seq: r.Seq, Hash: r.Hash,
 	}
 }
