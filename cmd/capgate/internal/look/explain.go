@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +46,7 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 			return explainPayload(a, cmd, client)
 		}),
 	}
-	cmd.Flags().StringVar(&client, "client", hook.Claude.Name, "whose payload is on standard input: claude or omp")
+	cli.ClientFlag(cmd, &client, "whose payload is on standard input")
 	return cmd
 }
 
@@ -112,9 +111,8 @@ func recorded(r decisionlog.Record) []fact {
 }
 
 func explainPayload(a *cli.App, cmd *cobra.Command, client string) error {
-	c, ok := hook.Clients[client]
-	if !ok {
-		return cli.Usagef("--client is %q: it takes %s", client, cli.OneOf(slices.Sorted(maps.Keys(hook.Clients))))
+	if err := cli.CheckClient(client); err != nil {
+		return err
 	}
 	if cli.IsTerminal(a.Stdin) {
 		return cli.Usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
@@ -127,7 +125,7 @@ func explainPayload(a *cli.App, cmd *cobra.Command, client string) error {
 	if err != nil {
 		return err
 	}
-	call, err := c.Decode(payload, a.Lookup)
+	call, err := hook.Clients[client].Decode(payload, a.Lookup)
 	f.Known = capgate.StagePayload
 	f.Call, f.PayloadErr = call.Call, err
 	e := judge(a, cmd, f, call.Event)
