@@ -72,6 +72,7 @@ const maxOutput = 16 << 20
 // tail keeps the end of what is written to it.
 type tail struct{ bytes.Buffer }
 
+// Write drops the beginning of what would be too much.
 func (t *tail) Write(p []byte) (int, error) {
 	n, err := t.Buffer.Write(p)
 	if over := t.Len() - 2*maxOutput; over > 0 {

@@ -15,10 +15,17 @@ import (
 	"github.com/capgate/capgate/scope"
 )
 
-// exportPlugin writes the plugin as capgate does, into a folder whose name a shell would trip over.
-func exportPlugin(t *testing.T, args ...string) string {
+// Folders for the plugin. Where a shell would trip over the name the client runs the hook all the same, but leaves the
+// plugin's commands out of its shell's PATH.
+const (
+	plain = "a plugin"
+	odd   = "it's a plugin"
+)
+
+// exportPlugin writes the plugin as capgate does, into a folder of that name.
+func exportPlugin(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "it's a plugin")
+	dir := filepath.Join(t.TempDir(), name)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(freshBuild(t), "capgate"), append([]string{"plugin", "export", dir}, args...)...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return dir
@@ -28,6 +35,11 @@ func shell(command string) live.Step { return live.Call("Bash", live.M{"command"
 
 // The loop in the Bash tool and the plugin's hook find the same state, with nothing set in any settings file.
 func TestLivePluginStopsItsOwnLoopAtTheCap(t *testing.T) {
+	t.Run(plain, func(t *testing.T) { pluginLoop(t, plain) })
+	t.Run(odd+" and the commands on PATH", func(t *testing.T) { pluginLoop(t, odd) })
+}
+
+func pluginLoop(t *testing.T, folder string) {
 	search := live.Call("WebSearch", live.M{"query": "one more source"})
 	ctx, s := startLive(t, live.Programs{"loop": {
 		shell("capgate scope open --run storm --max-conv-turns 2 --max-dimensions 1"),
@@ -38,8 +50,11 @@ func TestLivePluginStopsItsOwnLoopAtTheCap(t *testing.T) {
 		search,
 		live.Say("wrote it up"),
 	}})
+	if folder == odd {
+		withCommands(ctx, t, s)
+	}
 	got, err := s.ClaudeHeadless(ctx, live.ClaudeRun{
-		Prompt: "PROGRAM:loop", AllowedTools: []string{"Bash", "WebSearch"}, Args: []string{"--plugin-dir", exportPlugin(t)},
+		Prompt: "PROGRAM:loop", AllowedTools: []string{"Bash", "WebSearch"}, Args: []string{"--plugin-dir", exportPlugin(t, folder)},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "wrote it up", got.Result, got.Stderr)
@@ -64,7 +79,7 @@ func TestLivePluginStopsItsOwnLoopAtTheCap(t *testing.T) {
 func TestLivePluginStatusCommand(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{"status": {live.Say("told")}})
 	got, err := s.ClaudeHeadless(ctx, live.ClaudeRun{
-		Prompt: "/capgate:status PROGRAM:status", Args: []string{"--plugin-dir", exportPlugin(t)},
+		Prompt: "/capgate:status PROGRAM:status", Args: []string{"--plugin-dir", exportPlugin(t, plain)},
 	})
 	require.NoError(t, err)
 	require.False(t, got.IsError, got.Result)
@@ -81,7 +96,7 @@ func TestLivePluginStatusCommand(t *testing.T) {
 // The programs are gone, as after a half-removed plugin: the call must not go through.
 func TestLivePluginWithoutItsHookBlocks(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{"main": {shell("echo through"), live.Say("done")}})
-	dir := exportPlugin(t)
+	dir := exportPlugin(t, odd)
 	require.NoError(t, os.Remove(filepath.Join(dir, "bin", "capgate-hook")))
 	_, err := s.ClaudeHeadless(ctx, live.ClaudeRun{Prompt: "PROGRAM:main", AllowedTools: []string{"Bash"}, Args: []string{"--plugin-dir", dir}})
 	require.NoError(t, err)
@@ -100,8 +115,8 @@ func TestLivePluginIsValidAndInstallsFromItsMarketplace(t *testing.T) {
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%v: %s", args, out)
 	}
-	claude("plugin", "validate", exportPlugin(t))
-	market := exportPlugin(t, "--marketplace")
+	claude("plugin", "validate", exportPlugin(t, odd))
+	market := exportPlugin(t, plain, "--marketplace")
 	claude("plugin", "validate", market)
 	claude("plugin", "marketplace", "add", market)
 	claude("plugin", "install", "capgate@capgate")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +47,7 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 			return explainPayload(a, cmd, name)
 		}),
 	}
-	cmd.Flags().StringVar(&name, "client", client.Claude, "whose payload is on standard input: claude or omp")
+	cli.ClientFlag(cmd, &name, "whose payload is on standard input")
 	return cmd
 }
 
@@ -113,9 +112,8 @@ func recorded(r decisionlog.Record) []fact {
 }
 
 func explainPayload(a *cli.App, cmd *cobra.Command, name string) error {
-	c, ok := hook.Clients[name]
-	if !ok {
-		return cli.Usagef("--client is %q: it takes %s", name, cli.OneOf(slices.Sorted(maps.Keys(hook.Clients))))
+	if err := cli.CheckClient(name); err != nil {
+		return err
 	}
 	if cli.IsTerminal(a.Stdin) {
 		return cli.Usagef("explain needs an id, or a payload on standard input: capgate explain < payload.json")
@@ -128,7 +126,7 @@ func explainPayload(a *cli.App, cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	call, err := c.Decode(payload, a.Lookup)
+	call, err := hook.Clients[name].Decode(payload, a.Lookup)
 	f.Known = capgate.StagePayload
 	f.Call, f.PayloadErr = call.Call, err
 	e := judge(a, cmd, f, call.Event)

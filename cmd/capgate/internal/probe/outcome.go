@@ -18,6 +18,7 @@ type outcome struct {
 	Stats     json.RawMessage // of its subagents; nil where it gives none
 }
 
+// Denial is a call that the client reports as not made.
 type Denial struct {
 	Tool  string `json:"tool_name"`
 	UseID string `json:"tool_use_id"`

@@ -106,6 +106,9 @@ func pluginExport(a *cli.App, dir string, marketplace bool) error {
 		return fmt.Errorf("put the plugin in its place: %w", err)
 	}
 	a.Changed()
+	if !marketplace && oddPath.MatchString(dir) {
+		a.Warn("the client leaves a plugin's programs out of its shell where the folder's path has characters that shells read as their own: choose another than %s", dir)
+	}
 	if a.AsJSON {
 		return a.JSON(done)
 	}
@@ -117,6 +120,10 @@ func pluginExport(a *cli.App, dir string, marketplace bool) error {
 	}
 	return nil
 }
+
+// oddPath matches a path that Claude Code 2.1.332 does not put on its shell's PATH, "with shell metacharacters" in its own
+// word; a path with one that it would take is named as well.
+var oddPath = regexp.MustCompile(`[^\w./@%+=,-]`)
 
 var semver = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-+.\w]*)$`)
 
