@@ -47,7 +47,16 @@ func TestEditRemovalAndReorderingOfAnyEntryIsFound(t *testing.T) {
 	}
 	_, err := l.Grant(context.Background(), "r", Grant{Turns: 2}, "more")
 	require.NoError(t, err)
-	const last = 7
+	mustBegin(t, l, "r", "d0", "begun")
+	mustBegin(t, l, "r", "d0", "")
+	_, err = l.EndTurn(context.Background(), "r", "d0", "")
+	require.NoError(t, err)
+	_, err = l.Grant(context.Background(), "r", Grant{Dimensions: 2}, "more")
+	require.NoError(t, err)
+	mustBegin(t, l, "r", "", "")
+	_, err = l.CloseRun(context.Background(), "r")
+	require.NoError(t, err)
+	const last = 13
 	require.Empty(t, problems(t, l))
 	whole, err := os.ReadFile(l.path)
 	require.NoError(t, err)
@@ -231,10 +240,23 @@ func TestCountersThatWereEditedAreFound(t *testing.T) {
 		"closed":                        {state(func(s *runState) { s.closed = true }), false},
 		"fewer dimensions":              {state(func(s *runState) { s.dimensions-- }), false},
 		"another time":                  {state(func(s *runState) { s.lastAt++ }), false},
+		"fewer open":                    {state(func(s *runState) { s.open-- }), true},
+		"more open":                     {state(func(s *runState) { s.open++ }), true},
+		"a dimension granted":           {state(func(s *runState) { s.maxDimensions++; s.grantedDimensions++; s.limit += s.maxConvTurns }), true},
+		"the opening's dimensions":      {state(func(s *runState) { s.grantedDimensions++ }), false},
+		"another newest turn":           {state(func(s *runState) { s.newestAt++ }), false},
+		"another turn before":           {state(func(s *runState) { s.beforeAt++ }), false},
+		"another end":                   {state(func(s *runState) { s.endedAt++ }), false},
 		"a state without entries":       {put(bucketRuns, []byte("s"), sampleState().encode()), false},
 		"no state":                      {drop(bucketRuns, []byte("r")), true},
-		"a lower dimension":             {put(bucketDimensions, runKey("r", "d"), encodeUint(1)), false},
-		"a dimension more":              {put(bucketDimensions, runKey("r", "e"), encodeUint(1)), false},
+		"a lower dimension":             {put(bucketDimensions, runKey("r", "d"), dimensionState{turns: 1, open: 5}.encode()), false},
+		"a grant to a dimension":        {put(bucketDimensions, runKey("r", "d"), dimensionState{turns: 3, granted: 1, open: 5}.encode()), false},
+		"another turn open":             {put(bucketDimensions, runKey("r", "d"), dimensionState{turns: 3, open: 4}.encode()), false},
+		"no turn open":                  {put(bucketDimensions, runKey("r", "d"), dimensionState{turns: 3}.encode()), false},
+		"a turn open without dimension": {put(bucketDimensions, runKey("r", ""), dimensionState{open: 5}.encode()), false},
+		"a malformed dimension":         {put(bucketDimensions, runKey("r", "d"), encodeUint(3)), false},
+		"a negative dimension":          {put(bucketDimensions, runKey("r", "d"), dimensionState{turns: -3, open: 5}.encode()), false},
+		"a dimension more":              {put(bucketDimensions, runKey("r", "e"), dimensionState{turns: 1}.encode()), false},
 		"a dimension less":              {drop(bucketDimensions, runKey("r", "d")), false},
 		"a key that leads elsewhere":    {put(bucketKeys, runKey("r", "k"), encodeUint(2)), false},
 		"a key more":                    {put(bucketKeys, runKey("r", "l"), encodeUint(2)), false},
@@ -249,6 +271,7 @@ func TestCountersThatWereEditedAreFound(t *testing.T) {
 			mustOpen(t, l, "r", 20, 2)
 			mustTurn(t, l, "r", "d", "k")
 			mustTurn(t, l, "r", "d", "")
+			mustBegin(t, l, "r", "d", "b")
 			edit(t, l.path, c.change)
 			report, err := l.Verify(context.Background())
 			require.False(t, err == nil && report.OK())

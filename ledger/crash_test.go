@@ -29,6 +29,8 @@ func commits(t *testing.T, n int) []commit {
 	l := newLedger(t)
 	ctx := context.Background()
 	mustOpen(t, l, "r0", 1000, 10)
+	mustOpen(t, l, "tiny", 1, 2)
+	mustBegin(t, l, "tiny", "", "")
 	snapshot := func() ([]byte, Anchor) {
 		content, err := os.ReadFile(l.path)
 		require.NoError(t, err)
@@ -39,7 +41,29 @@ func commits(t *testing.T, n int) []commit {
 	var all []commit
 	content, head := snapshot()
 	for i := range n {
+		loop := fmt.Sprint("loop ", i%3)
 		switch {
+		case i%5 == 1:
+			mustBegin(t, l, "r0", loop, fmt.Sprint("begin ", i))
+		case i%17 == 2:
+			_, err := l.EndTurn(ctx, "r0", loop, "")
+			require.NoError(t, err)
+		case i%17 == 3: // one to end, or one to refuse
+			if _, err := l.BeginTurn(ctx, "tiny", "", ""); err != nil {
+				require.ErrorIs(t, err, ErrBudgetSpent)
+			}
+		case i%17 == 7:
+			_, err := l.Grant(ctx, "r0", Grant{Dimensions: 1}, "more")
+			require.NoError(t, err)
+		case i%17 == 9:
+			_, err := l.Grant(ctx, "r0", Grant{Turns: 1, Dimension: "d0"}, "more")
+			require.NoError(t, err)
+		case i%17 == 13:
+			name := fmt.Sprint("r", i-8) // opened by i%17 == 5
+			_, err := l.CloseRun(ctx, name)
+			if err != nil {
+				require.ErrorIs(t, err, ErrRunUnknown)
+			}
 		case i%17 == 5:
 			mustOpen(t, l, fmt.Sprint("r", i), 10, 10)
 		case i%17 == 11:
@@ -179,6 +203,10 @@ func TestATurnGoesOnAfterAPowerCut(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err, img.what)
+			mustBegin(t, l, "r0", "loop 0", "")
+			r, err := l.EndTurn(context.Background(), "r0", "loop 0", "")
+			require.NoError(t, err, img.what)
+			require.False(t, r.Replayed, img.what)
 			requireSound(t, l)
 		}
 	}

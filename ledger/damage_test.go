@@ -28,12 +28,14 @@ func init() { roles["damage"] = damageRole }
 //	spent   8 of 8 turns, the last of which is the newest entry: the transaction before would give it back
 //	full    3 turns in dimension "a", which allows 3, and one in each of 24 others: no more dimensions
 //	open    10 of 20 turns; key "k" is at replay
+//	loop    at its limit of 4: a turn of dimension "a" with key "now" is open since begun, and key "past" is over
 type victim struct {
 	*File
 	whole  []byte
 	used   int64 // bytes below the high-water mark
 	anchor Anchor
 	replay uint64
+	begun  uint64
 	done   func(step string) // told after each step of a probe, if not nil
 
 	decisionsOnly bool // leaves Verify, the only method that walks everything by bbolt itself, out of a probe
@@ -76,6 +78,20 @@ func newVictim(path string) (*victim, error) {
 	for i := range 24 {
 		turn("full", fmt.Sprint(filler, i), fmt.Sprint(filler, i))
 	}
+	begin := func(dimension, key string) Receipt {
+		r, err := v.BeginTurn(ctx, "loop", dimension, key)
+		errs = append(errs, err)
+		return r
+	}
+	open("loop", 2, 1)
+	_, err := v.Grant(ctx, "loop", Grant{Dimensions: 1}, "more")
+	errs = append(errs, err)
+	begin("b", filler)
+	begin("a", "past")
+	begin("b", filler+"2")
+	v.begun = begin("a", "now").Seq
+	_, err = v.EndTurn(ctx, "loop", "b", "")
+	errs = append(errs, err)
 	turn("spent", "", fmt.Sprint(filler, 7))
 	head, err := v.Head(ctx)
 	errs = append(errs, err)
@@ -127,13 +143,16 @@ func (v *victim) probe(damaged []byte) (detected bool, wrong error) {
 		case err == nil && !ok:
 			errs = append(errs, fmt.Errorf("%s: %w", what, errWrongAnswer))
 		}
-		detected = detected || err != nil && !errors.Is(err, ErrBudgetSpent)
+		expected := errors.Is(err, ErrBudgetSpent) || errors.Is(err, ErrTurnOver) || errors.Is(err, ErrTurnOpen)
+		detected = detected || err != nil && !expected
 	}
 	for _, a := range []*Anchor{nil, &v.anchor} {
 		b, err := v.Budget(ctx, "spent", a)
 		check("budget of spent", err, b.counts() == Budget{Run: "spent", Used: 8, Limit: 8})
 		b, err = v.Budget(ctx, "open", a)
 		check("budget of open", err, b.counts() == Budget{Run: "open", Used: 10, Limit: 20})
+		b, err = v.Budget(ctx, "loop", a)
+		check("budget of loop", err, b.counts() == Budget{Run: "loop", Used: 4, Open: 1, Limit: 4})
 	}
 	_, err := v.RecordTurn(ctx, "spent", "", "")
 	check("turn of spent", err, false)
@@ -143,6 +162,14 @@ func (v *victim) probe(damaged []byte) (detected bool, wrong error) {
 	check("turn of one dimension too many", err, false)
 	r, err := v.RecordTurn(ctx, "open", "", "k")
 	check("replay", err, r.Replayed && r.Seq == v.replay)
+	r, err = v.BeginTurn(ctx, "loop", "a", "now")
+	check("replay of a begin", err, r.Replayed && r.Seq == v.begun)
+	_, err = v.BeginTurn(ctx, "loop", "a", "past")
+	check("begin with a key that is over", err, false)
+	_, err = v.RecordTurn(ctx, "loop", "a", "")
+	check("turn beside an open one", err, false)
+	r, err = v.EndTurn(ctx, "loop", "b", "")
+	check("end of nothing", err, r.Replayed)
 	u, err := v.Usage(ctx, "full")
 	check("usage", err, u.Used == 27 && len(u.Dimensions) == 25 && u.Dimensions["a"] == 3)
 	if !v.decisionsOnly {
@@ -152,6 +179,12 @@ func (v *victim) probe(damaged []byte) (detected bool, wrong error) {
 	}
 	err = v.Entries(ctx, 1, func(Receipt, []byte) error { return nil })
 	check("entries", err, true)
+	_, err = v.BeginTurn(ctx, "loop", "a", "")
+	check("begin of loop", err, false)
+	if errors.Is(err, ErrBudgetSpent) {
+		b, err := v.Budget(ctx, "loop", nil)
+		check("budget after a refusal", err, b.Used == 4 && b.Open == 0)
+	}
 	r, err = v.RecordTurn(ctx, "open", "", "")
 	check("turn of open", err, !r.Replayed && r.Used == 11)
 	if err == nil {

@@ -109,12 +109,12 @@ func (l *File) grant(ctx context.Context, run string, g Grant, reason string) (R
 				return Receipt{}, fmt.Errorf("%w: run %q has no dimension %q yet; grant to one that is in use, or grant a dimension more", ErrInvalid, run, g.Dimension)
 			}
 		}
-		each := int64(1)
-		if g.Dimensions > 0 {
-			each = s.maxConvTurns
-		}
-		if n := max(g.Turns, g.Dimensions); n > (MaxLimit-s.limit)/each {
-			return Receipt{}, fmt.Errorf("%w: %d × %d more turns would raise the limit of run %q over %d; grant fewer", ErrInvalid, n, each, run, int64(MaxLimit))
+		switch room := MaxLimit - s.limit; {
+		case g.Turns > room:
+			return Receipt{}, fmt.Errorf("%w: %d more turns would raise the limit of run %q over %d; grant fewer", ErrInvalid, g.Turns, run, int64(MaxLimit))
+		case g.Dimensions > room/s.maxConvTurns:
+			return Receipt{}, fmt.Errorf("%w: %d more dimensions of %d turns would raise the limit of run %q over %d; grant fewer",
+				ErrInvalid, g.Dimensions, s.maxConvTurns, run, int64(MaxLimit))
 		}
 		r, err := t.append(s, Entry{Kind: KindGrant, Run: run, Turns: g.Turns, Dimension: g.Dimension, Dimensions: g.Dimensions, Reason: reason}, false)
 		if err == nil && g.Dimension != "" {

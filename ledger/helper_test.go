@@ -91,18 +91,28 @@ type child struct {
 
 func start(t *testing.T, path, role string, args ...string) *child {
 	t.Helper()
+	c, err := launch(path, role, args...)
+	require.NoError(t, err)
+	t.Cleanup(c.kill)
+	return c
+}
+
+// launch is start for goroutines, which must not end the test.
+func launch(path, role string, args ...string) (*child, error) {
 	c := &child{Cmd: exec.Command(os.Args[0], append([]string{path}, args...)...), err: &strings.Builder{}}
 	c.Env = append(os.Environ(), roleVariable+"="+role, "GOMAXPROCS=1")
 	c.Stderr = c.err
 	out, err := c.StdoutPipe()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	c.out = bufio.NewScanner(out)
-	require.NoError(t, c.Start())
-	t.Cleanup(func() {
-		c.Process.Kill()
-		c.Wait()
-	})
-	return c
+	return c, c.Start()
+}
+
+func (c *child) kill() {
+	c.Process.Kill()
+	c.Wait()
 }
 
 // lines reads what the child has to say until it ends.

@@ -24,6 +24,9 @@ import (
 func init() {
 	roles["hold"] = holdRole
 	roles["small"] = smallRole
+	roles["begin"] = beginRole
+	roles["cramped"] = crampedRole
+	roles["loop"] = loopRole
 }
 
 // holdRole takes the lock of the ledger and keeps it.
@@ -46,6 +49,16 @@ func smallRole(l *File, args []string) error {
 	if err != nil {
 		return err
 	}
+	return cramped(most, func() error { return turnsRole(l, args) })
+}
+
+// crampedRole begins a turn while files may not grow at all.
+func crampedRole(l *File, args []string) error {
+	return cramped(0, func() error { return beginRole(l, args) })
+}
+
+// cramped does something while files may not grow beyond a size.
+func cramped(most uint64, do func() error) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -55,7 +68,82 @@ func smallRole(l *File, args []string) error {
 		return err
 	}
 	// The process writes its coverage when it ends, and would fail for the same reason.
-	return errors.Join(turnsRole(l, args), syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+	return errors.Join(do(), syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+}
+
+// beginRole begins a turn, says so, and lives on.
+func beginRole(l *File, args []string) error {
+	r, err := l.BeginTurn(context.Background(), args[0], args[1], args[2])
+	if err != nil {
+		return err
+	}
+	fmt.Println(r.Seq, r.Replayed)
+	time.Sleep(time.Minute)
+	return nil
+}
+
+// loopRole is a loop of a dimension of its own: it begins turns, and ends every third itself, until it is refused.
+func loopRole(l *File, args []string) error {
+	for i := 0; ; i++ {
+		key := fmt.Sprint(args[1], "-", i)
+		r, err := l.BeginTurn(context.Background(), args[0], args[1], key)
+		if errors.Is(err, ErrBudgetSpent) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println(r.Seq)
+		if i%3 > 0 {
+			continue
+		}
+		if r, err = l.EndTurn(context.Background(), args[0], args[1], key); err != nil || r.Replayed {
+			return fmt.Errorf("a turn that it began is not ended: %w", err)
+		}
+	}
+}
+
+func TestATurnGoesOnInAnotherProcessAfterKill9(t *testing.T) {
+	l := newLedger(t)
+	mustOpen(t, l, "r", 2, 1)
+	for range scaled(10) {
+		c := start(t, l.path, "begin", "r", "a", "k")
+		require.True(t, c.out.Scan(), c.err)
+		require.Contains(t, []string{"2 false", "2 true"}, c.out.Text(), "whoever comes later goes on inside the same turn")
+		require.NoError(t, c.Process.Kill())
+		c.Wait()
+		require.Equal(t, Budget{Run: "r", Used: 1, Open: 1, Limit: 2}, mustBudget(t, l, "r").counts())
+	}
+	r, err := l.EndTurn(context.Background(), "r", "a", "k")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, r.Ends)
+	c := start(t, l.path, "begin", "r", "a", "k")
+	require.False(t, c.out.Scan())
+	require.Error(t, c.Wait())
+	require.Contains(t, c.err.String(), ErrTurnOver.Error())
+	require.Equal(t, Budget{Run: "r", Used: 1, Limit: 2}, mustBudget(t, l, "r").counts())
+}
+
+func TestLoopsOfManyProcessesShareALimitExactly(t *testing.T) {
+	l := newLedger(t)
+	limit := scaled(300)
+	mustOpen(t, l, "r", int64(limit), 8)
+	_, err := l.RecordTurn(context.Background(), "r", "filler", "")
+	require.NoError(t, err)
+	fill(t, l, "r", 7*limit-1) // turns without a dimension leave that many to the loops
+	var children []*child
+	for d := range 7 {
+		children = append(children, start(t, l.path, "loop", "r", fmt.Sprint(d)))
+	}
+	begun := map[string]bool{}
+	for _, c := range children {
+		for _, line := range c.finish(t) {
+			require.False(t, begun[line], "entry %s was acknowledged twice", line)
+			begun[line] = true
+		}
+	}
+	require.Len(t, begun, limit)
+	require.Equal(t, Budget{Run: "r", Used: int64(8 * limit), Limit: int64(8 * limit)}, mustBudget(t, l, "r").counts(), "each refusal ended a turn")
 }
 
 func TestProcessesShareALimitOf500Exactly(t *testing.T) {
@@ -248,6 +336,18 @@ func TestAFullDiskIsNotRecordedAndHarmsNothing(t *testing.T) {
 		require.Equal(t, before+1, mustBudget(t, l, "r").Used)
 		t.Logf("limit of %d bytes: %d recorded, then: %s", size, acknowledged, strings.TrimSpace(c.err.String()))
 	}
+}
+
+func TestARefusalWhoseEndCannotBeWrittenIsNotRecorded(t *testing.T) {
+	l := newLedger(t)
+	mustOpen(t, l, "r", 1, 1)
+	mustBegin(t, l, "r", "a", "k")
+	c := start(t, l.path, "cramped", "r", "a", "next")
+	require.Empty(t, c.lines())
+	require.Error(t, c.Wait())
+	require.Contains(t, c.err.String(), ErrNotRecorded.Error())
+	require.NotContains(t, c.err.String(), ErrBudgetSpent.Error(), "the turn is not over yet")
+	require.Equal(t, Budget{Run: "r", Used: 1, Open: 1, Limit: 1}, mustBudget(t, l, "r").counts())
 }
 
 func TestLedgerInADirectoryThatCannotBeWrittenIsReadable(t *testing.T) {

@@ -177,7 +177,7 @@ func (t *tx) keyed(w turn) (uint64, error) {
 		return 0, corrupt("key %q of run %q points at entry %d, which did not come with it", w.key, w.run, seq)
 	case r.Kind != w.kind || r.Dimension != w.dimension:
 		was := turn{r.Kind, r.Run, r.Dimension, r.Key}
-		return 0, fmt.Errorf("%w: key %q came with %s, not with %s; use another key", ErrKeyReused, w.key, was.what(), w.what())
+		return 0, fmt.Errorf("%w: key %q of run %q came with %s, not with %s; use another key", ErrKeyReused, w.key, w.run, was.what(), w.what())
 	}
 	return seq, nil
 }

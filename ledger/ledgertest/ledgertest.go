@@ -41,6 +41,25 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"opening again", openingAgain},
 		{"a refusal changes nothing", refusalChangesNothing},
 		{"runs do not see each other", separateRuns},
+		{"a turn counts from its begin and is spent at its end", begunTurns},
+		{"the next begin ends the open turn of its dimension only", nextBegin},
+		{"turns without a dimension have one open turn", openWithoutDimension},
+		{"a begin replays while its turn is open", openReplay},
+		{"a begin's key is over with its turn", turnOver},
+		{"a key belongs to its kind and dimension", reusedKeys},
+		{"a begin that a bound refuses ends the open turn, once", refusedBegin},
+		{"a refused begin does not use its key up", refusedKey},
+		{"an end without an open turn of its own does nothing", idleEnd},
+		{"an end with a key ends the turn of this key", endByKey},
+		{"no turn is recorded beside an open one", recordBesideOpen},
+		{"closing ends all open turns", closeWhileOpen},
+		{"what is checked first is said first", orderOfChecks},
+		{"a begin is made only where its anchors hold", anchoredBegins},
+		{"a grant of turns to a dimension", dimensionGrants},
+		{"a grant of dimensions", moreDimensions},
+		{"a grant is of one thing", badGrants},
+		{"a grant to a run at its cap", grantAtTheCap},
+		{"the times of turns", times},
 		{"receipts are what is stored", receipts},
 		{"runs are listed oldest first", listing},
 		{"the chain can be recomputed from an export", export},
@@ -52,6 +71,8 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"an ended context ends the call", endedContext},
 		{"a limit of 500 holds among goroutines", race},
 		{"a key recorded at the same time counts once", keyRace},
+		{"loops that begin and end share a limit exactly", loopRace},
+		{"a key begun at the same time begins one turn", beginRace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := open(t)
@@ -120,6 +141,10 @@ func all(t *testing.T, l ledger.Ledger) (receipts []ledger.Receipt, stored []str
 
 func beforeOpening(t *testing.T, l ledger.Ledger) {
 	_, err := l.RecordTurn(ctx, "r", "", "")
+	require.Error(t, err)
+	_, err = l.BeginTurn(ctx, "r", "", "")
+	require.Error(t, err)
+	_, err = l.EndTurn(ctx, "r", "", "")
 	require.Error(t, err)
 	_, err = l.Budget(ctx, "r", nil)
 	require.Error(t, err)
@@ -299,6 +324,10 @@ func unknownRun(t *testing.T, l ledger.Ledger) {
 	require.ErrorIs(t, err, ledger.ErrRunUnknown)
 	_, err = l.CloseRun(ctx, "other")
 	require.ErrorIs(t, err, ledger.ErrRunUnknown)
+	_, err = l.BeginTurn(ctx, "other", "", "k")
+	require.ErrorIs(t, err, ledger.ErrRunUnknown)
+	_, err = l.EndTurn(ctx, "other", "", "k")
+	require.ErrorIs(t, err, ledger.ErrRunUnknown)
 	_, err = l.Budget(ctx, "other", nil)
 	require.ErrorIs(t, err, ledger.ErrRunUnknown)
 	_, err = l.Usage(ctx, "other")
@@ -365,6 +394,14 @@ func receipts(t *testing.T, l ledger.Ledger) {
 	require.NoError(t, err)
 	want = append(want, g)
 	requireBudget(t, l, ledger.Budget{Run: awkward, Used: 1, Limit: 11})
+	want = append(want, begin(t, l, awkward, awkward, awkward+"2"), begin(t, l, awkward, awkward, ""), end(t, l, awkward, awkward, ""))
+	g, err = l.Grant(ctx, awkward, ledger.Grant{Turns: 3, Dimension: awkward}, awkward)
+	require.NoError(t, err)
+	want = append(want, g)
+	g, err = l.Grant(ctx, awkward, ledger.Grant{Dimensions: 2}, awkward)
+	require.NoError(t, err)
+	want = append(want, g, begin(t, l, awkward, "", ""))
+	requireBudget(t, l, ledger.Budget{Run: awkward, Used: 4, Open: 1, Limit: 22})
 	c, err := l.CloseRun(ctx, awkward)
 	require.NoError(t, err)
 	want = append(want, c)
@@ -569,7 +606,13 @@ func arguments(t *testing.T, l ledger.Ledger) {
 		for _, args := range [][3]string{{id, "d", "k"}, {longest, id, "k"}, {longest, "d", id}} {
 			_, err = l.RecordTurn(ctx, args[0], args[1], args[2])
 			require.ErrorIs(t, err, ledger.ErrInvalid, name)
+			_, err = l.BeginTurn(ctx, args[0], args[1], args[2])
+			require.ErrorIs(t, err, ledger.ErrInvalid, name)
+			_, err = l.EndTurn(ctx, args[0], args[1], args[2])
+			require.ErrorIs(t, err, ledger.ErrInvalid, name)
 		}
+		_, err = l.Grant(ctx, longest, ledger.Grant{Turns: 1, Dimension: id}, "more")
+		require.ErrorIs(t, err, ledger.ErrInvalid, name)
 		_, err = l.Grant(ctx, id, ledger.Grant{Turns: 1}, "more")
 		require.ErrorIs(t, err, ledger.ErrInvalid, name)
 		_, err = l.CloseRun(ctx, id)
