@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -42,20 +42,20 @@ func TestCheckMarkers(t *testing.T) {
 	ahead := armed
 	ahead.StartedAt, ahead.ModTime = now.Add(time.Hour), now.Add(time.Hour)
 	for _, tt := range []struct {
-		name   string
-		marker Marker
-		level  string
+		name    string
+		session sessions.Session
+		level   string
 	}{
-		{"heard", Marker{Listed: armed, Hearing: hearing.Heard}, OK},
-		{"not heard yet", Marker{Listed: armed, Hearing: hearing.NotYet}, OK},
-		{"silent after one turn", Marker{Listed: armed, Hearing: hearing.Doubtful}, Warn},
-		{"silent", Marker{Listed: armed, Hearing: hearing.Silent}, Fail},
-		{"expired, whatever else", Marker{Listed: armed, Expired: true, UsageErr: ledger.ErrRunUnknown}, Warn},
-		{"unreadable", Marker{Listed: scope.Listed{Err: scope.ErrUnreadable}}, Fail},
-		{"of an unknown run", Marker{Listed: armed, UsageErr: ledger.ErrRunUnknown}, Fail},
-		{"from the future", Marker{Listed: ahead}, Warn},
+		{"heard", sessions.Session{Listed: armed, Hearing: scope.Hears}, OK},
+		{"not heard yet", sessions.Session{Listed: armed, Hearing: scope.NotYet}, OK},
+		{"capped calls that no turn counts", sessions.Session{Listed: armed, Hearing: scope.Uncounted}, Warn},
+		{"silent", sessions.Session{Listed: armed, Hearing: scope.Silent}, Fail},
+		{"expired, whatever else", sessions.Session{Listed: armed, Expired: true, UsageErr: ledger.ErrRunUnknown}, Warn},
+		{"unreadable", sessions.Session{Listed: scope.Listed{Err: scope.ErrUnreadable}}, Fail},
+		{"of an unknown run", sessions.Session{Listed: armed, UsageErr: ledger.ErrRunUnknown}, Fail},
+		{"from the future", sessions.Session{Listed: ahead}, Warn},
 	} {
-		assert.Equal(t, []string{tt.level}, levels(checkMarkers(Examination{Now: now, Markers: []Marker{tt.marker}})), tt.name)
+		assert.Equal(t, []string{tt.level}, levels(checkMarkers(Examination{Now: now, Sessions: []sessions.Session{tt.session}})), tt.name)
 	}
 	assert.Equal(t, []string{Fail}, levels(checkMarkers(Examination{MarkersErr: scope.ErrState})))
 	assert.Empty(t, checkMarkers(Examination{MarkersErr: scope.ErrNone}))
