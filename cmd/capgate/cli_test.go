@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -244,15 +245,11 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// shellWords splits a line at spaces outside double quotes.
+// shellWords splits a line at spaces outside quotes.
 func shellWords(line string) []string {
-	var words []string
-	for i, part := range strings.Split(line, `"`) {
-		if i%2 == 1 {
-			words = append(words, part)
-		} else {
-			words = append(words, strings.Fields(part)...)
-		}
+	words := regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`).FindAllString(line, -1)
+	for i, word := range words {
+		words[i] = strings.Trim(word, `"'`)
 	}
 	return words
 }

@@ -68,7 +68,7 @@ gives the first answer while that turn is open; once it is over, the key is an e
 none nothing happens, and the exit status is 0 all the same, so this may stand in any clean-up. After the last turn of
 the run the hook denies searches and subagents.`,
 		example: `  capgate turn end --run storm-42
-  trap 'capgate turn end --run "$run"' EXIT`,
+  capgate turn end --run storm-42 --dimension economics --key economics-1`,
 		do: func(l ledger.Ledger, ctx context.Context, run, dimension, key string, _ ...ledger.Anchor) (ledger.Receipt, error) {
 			return l.EndTurn(ctx, run, dimension, key)
 		},

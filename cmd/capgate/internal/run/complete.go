@@ -59,7 +59,7 @@ func CompleteDimensions(p *cli.Places) cobra.CompletionFunc {
 		}
 		var found []string
 		for _, name := range slices.Sorted(maps.Keys(u.Dimensions)) {
-			found = cli.Candidate(found, name, fmt.Sprintf("%d of %d", u.Dimensions[name], u.MaxConvTurns))
+			found = cli.Candidate(found, name, fmt.Sprintf("%d of %d", u.Dimensions[name], u.MaxConvTurns+u.DimensionGrants[name]))
 		}
 		return found, cli.NoFiles
 	}

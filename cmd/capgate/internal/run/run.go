@@ -39,6 +39,9 @@ type shown struct {
 	Granted       int64            `json:"granted"`
 	LastAt        time.Time        `json:"last_at"`
 	LastSeq       uint64           `json:"last_seq"`
+	Open          int64            `json:"open"` // turns that are begun and not ended
+	// DimensionGrants are turns granted to single dimensions, beside max_conv_turns of each.
+	DimensionGrants map[string]int64 `json:"dimension_grants,omitempty"`
 }
 
 // status says in one word whether the run takes turns.
@@ -56,7 +59,7 @@ func show(u ledger.Usage) shown {
 	s := shown{
 		Run: u.Run, Used: u.Used, Limit: u.Limit, Remaining: u.Remaining, Dimensions: u.Dimensions, OpenedAt: u.OpenedAt,
 		Closed: u.Closed, MaxConvTurns: u.MaxConvTurns, MaxDimensions: u.MaxDimensions, Granted: u.Granted,
-		LastAt: u.LastAt, LastSeq: u.LastSeq,
+		LastAt: u.LastAt, LastSeq: u.LastSeq, Open: u.Turns.Open, DimensionGrants: u.DimensionGrants,
 	}
 	if s.Dimensions == nil {
 		s.Dimensions = map[string]int64{} // "{}", never "null"

@@ -45,17 +45,25 @@ func showOne(a *cli.App, cmd *cobra.Command, run string) error {
 	rows := [][]string{
 		{"run", s.Run},
 		{"status", s.status()},
-		{"used", fmt.Sprintf("%d of %d", s.Used, s.Limit)},
+		{"used", fmt.Sprintf("%d of %d", s.Used, s.Limit) + openTurns(s.Open)},
 		{"remaining", strconv.FormatInt(s.Remaining, 10)},
 		{"limits", fmt.Sprintf("%s x %s, %d granted", cli.Plural(s.MaxConvTurns, "turn"), cli.Plural(s.MaxDimensions, "dimension"), s.Granted)},
 		{"opened", cli.Stamp(s.OpenedAt)},
 		{"last entry", fmt.Sprintf("%s (%d)", cli.Stamp(s.LastAt), s.LastSeq)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Dimensions)) {
-		rows = append(rows, []string{"dimension " + name, fmt.Sprintf("%d of %d", s.Dimensions[name], s.MaxConvTurns)})
+		rows = append(rows, []string{"dimension " + name, fmt.Sprintf("%d of %d", s.Dimensions[name], s.MaxConvTurns+s.DimensionGrants[name])})
 	}
 	a.Table(rows...)
 	return nil
+}
+
+// openTurns is what is said beside the turns that are used.
+func openTurns(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d open", n)
 }
 
 func newListCmd(a *cli.App) *cobra.Command {
