@@ -35,26 +35,30 @@ expect_pass() {
 say "1. Open a run of 4 turns x 2 dimensions and arm the session"
 "$bin/capgate" scope open --session "$session" --run "$run" --max-conv-turns 4 --max-dimensions 2
 
-say "2. The loop: each search is judged by the hook, then its turn is recorded"
+say "2. The loop: each turn is begun, and then searches, the last one too"
 for dimension in economics history; do
 	for turn in 1 2 3 4; do
+		"$bin/capgate" turn begin --run "$run" --dimension "$dimension"
 		expect_pass "$search" "WebSearch in a subagent"
-		"$bin/capgate" turn --run "$run" --dimension "$dimension" --key "$dimension-$turn"
 	done
+	"$bin/capgate" turn end --run "$run" --dimension "$dimension"
 done
 
-say "3. At 8 of 8 the hook blocks the ninth search, and tells the model why"
-hook "$search"
-[ "$status" -eq 2 ] || fail "the hook ended with $status at the cap, expected 2"
-grep -q "turn budget spent (8 of 8, run $run)" "$scratch/err" || fail "not the reason of a spent budget: $(cat "$scratch/err")"
-echo "hook: exit $status  $(cat "$scratch/err")"
+say "3. At 8 of 8 the hook blocks the next search, and tells the model why"
+expect_block() {
+	hook "$search"
+	[ "$status" -eq 2 ] || fail "the hook ended with $status at the cap, expected 2"
+	grep -q "turn budget spent ($1)" "$scratch/err" || fail "not the reason of a spent budget: $(cat "$scratch/err")"
+	echo "hook: exit $status  $(cat "$scratch/err")"
+}
+expect_block "8 of 8, run $run"
 id=$(sed -n 's/.*\[capgate \([0-9A-Z]*\)\].*/\1/p' "$scratch/err")
 
 say "4. The loop's own ninth turn is refused as well, hook or no hook"
 status=0
-"$bin/capgate" turn --run "$run" || status=$?
+"$bin/capgate" turn begin --run "$run" || status=$?
 [ "$status" -eq 2 ] || fail "the ninth turn ended with $status, expected 2"
-echo "capgate turn: exit $status"
+echo "capgate turn begin: exit $status"
 
 say "5. Nobody else is touched"
 sed "s/$session/00000000-0000-4000-8000-000000000000/" "$search" >"$scratch/other.json"
@@ -68,7 +72,23 @@ say "7. Disarm the session: everything passes again"
 "$bin/capgate" scope close --session "$session"
 expect_pass "$search" "WebSearch after scope close"
 
-say "8. What the ledger holds"
+say "8. A loop may also count each turn after it was taken, in one word"
+"$bin/capgate" scope open --session "$session" --run after --max-conv-turns 2
+for turn in 1 2; do
+	expect_pass "$search" "WebSearch in turn $turn"
+	"$bin/capgate" turn --run after --key "$turn"
+done
+expect_block "2 of 2, run after"
+"$bin/capgate" scope close --session "$session"
+
+say "9. All of it in one command: capgate loop"
+status=0
+turn='sed "s/$1/$CAPGATE_SESSION/" "$2" | "$0/capgate-hook" && echo "hook: exit 0  WebSearch in turn $CAPGATE_TURN"'
+"$bin/capgate" loop --run night --max-conv-turns 3 -- sh -c "$turn" "$bin" "$session" "$search" || status=$?
+[ "$status" -eq 2 ] || fail "capgate loop ended with $status at the cap, expected 2"
+echo "capgate loop: exit $status"
+
+say "10. What the ledger holds"
 "$bin/capgate" run show "$run"
 "$bin/capgate" ledger verify
 

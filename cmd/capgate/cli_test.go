@@ -92,7 +92,7 @@ func TestTimesArePassedIn(t *testing.T) {
 	b.Done("scope", "open", "--run", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
 	b.Now = b.Now.Add(90 * time.Minute)
 	assert.JSONEq(t, `{"run":"R","used":0,"limit":2,"remaining":2,"dimensions":{},"opened_at":"2026-03-01T10:00:00Z","closed":false,
-		"max_conv_turns":2,"max_dimensions":1,"granted":0,"last_at":"2026-03-01T10:00:00Z","last_seq":1}`, b.Done("run", "show", "R", "--json"))
+		"max_conv_turns":2,"max_dimensions":1,"granted":0,"last_at":"2026-03-01T10:00:00Z","last_seq":1,"open":0}`, b.Done("run", "show", "R", "--json"))
 	assert.Contains(t, b.Done("scope", "list"), "2026-03-01T10:00:00Z  1h30m0s\n")
 	b.Now = b.Now.Add(5 * time.Hour)
 	assert.Equal(t, "removed the marker of session S (run R, 6h30m0s old)\n", b.Done("scope", "sweep"))

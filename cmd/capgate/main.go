@@ -63,8 +63,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "hook" && !isHelp(os.Args[2:]) {
 		hook.Main(start, os.Args[2:])
 	}
-	// A reader that has gone away is an error that we report, not a signal that ends us silently.
-	signal.Ignore(syscall.SIGPIPE)
+	// A reader that has gone away is an error that we report, not a signal that ends us silently. It is caught and not
+	// ignored, because the commands of a loop would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(cli.Main(cli.Outside{
 		Args:    os.Args[1:],
 		Stdin:   os.Stdin,

@@ -60,8 +60,8 @@ func checkHook(x Examination) []Finding {
 	for _, event := range settings.Events[1:] {
 		if found, _ := x.hooks(event); len(found) == 0 {
 			f.add(Warn, "no entry for "+event, map[string]string{
-				"SessionStart": "the loop's shell is not told the state directory",
-				"SessionEnd":   "sessions are not disarmed when they end, but when their marker expires",
+				"SessionStart": "the loop's shell is not told the state directory, and after /clear the new session is held only from its first call on",
+				"SessionEnd":   "after /clear the new session is not held",
 			}[event], layers[0].install())
 		}
 	}

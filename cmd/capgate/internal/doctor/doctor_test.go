@@ -147,13 +147,14 @@ func TestTheDoctorFinds(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}},
-		{"a hook that is silent after one turn", "markers", Warn, "no search of it has been judged since it was armed", func(t *testing.T, p *setuptest.Patient) {
+		{"searches that no turn counts", "markers", Warn, "3 searches passed and no turn was counted since it was armed (uncounted)", func(t *testing.T, p *setuptest.Patient) {
 			_, err := p.Ledger().OpenRun(t.Context(), "r", 2, 1)
 			require.NoError(t, err)
 			require.NoError(t, scope.Write(p.State, scope.Marker{Session: "s", Run: "r", StartedAt: time.Now()}))
 			time.Sleep(20 * time.Millisecond)
-			_, err = p.Ledger().RecordTurn(t.Context(), "r", "", "")
-			require.NoError(t, err)
+			for range 3 {
+				scope.Touch(p.State, "s", time.Now(), true)
+			}
 		}},
 		{"an async entry", "hook", Fail, "is async", func(t *testing.T, p *setuptest.Patient) { p.Edit(`"timeout": 10,`, `"timeout": 10, "async": true,`) }},
 		{"an entry with a condition", "hook", Fail, "has an if", func(t *testing.T, p *setuptest.Patient) {

@@ -90,10 +90,15 @@ func statusOf(p *os.ProcessState) int {
 	return p.ExitCode()
 }
 
-// signals returns the signals that a command is passed, until stop.
+// catchSignals returns the signals that a command is passed, until stop. One that we were started to ignore stays ignored:
+// under nohup a loop outlives its terminal.
 func catchSignals() (c chan os.Signal, stop func()) {
 	c = make(chan os.Signal, 8)
-	signal.Notify(c, forwarded...)
+	for _, s := range forwarded {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
 	return c, func() { signal.Stop(c) }
 }
 

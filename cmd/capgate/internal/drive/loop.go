@@ -81,6 +81,7 @@ type driver struct {
 	setting setting
 	signals <-chan os.Signal
 	say     progress
+	silent  bool // it was said that the hook is
 }
 
 func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (err error) {
@@ -246,16 +247,17 @@ func (d *driver) met(until string) bool {
 	return err == nil && end.status == 0 && end.signal == nil
 }
 
-// hearing says what is wrong with the two halves of the bound, as every state of a session does.
+// hearing says once where the hook is not heard, as every state of a session does.
 func (d *driver) hearing(r ledger.Receipt) {
 	m, err := scope.Read(d.setting.state, d.setting.session)
-	if err != nil {
+	if err != nil || d.silent {
 		return // disarmed by somebody: that is for them to know
 	}
 	ctx, cancel := d.Context(d.cmd)
 	defer cancel()
 	u, err := d.ledger.Usage(ctx, r.Run)
 	if err == nil && m.Hear(scope.Heard(d.setting.state, m.Session), u.Turns) == scope.Silent {
+		d.silent = true
 		d.say.silent(m.Session)
 	}
 }

@@ -84,7 +84,7 @@ func (p progress) met(r ledger.Receipt) {
 }
 
 func (p progress) silent(session string) {
-	p.line("capgate: hook: silent for session %s: nothing holds its searches, run capgate doctor", session)
+	p.line("capgate: hook: silent for session %s: no search of it is judged, only turns are counted; run capgate doctor", session)
 }
 
 // spent is the refusal that ends the loop: the line is printed with the exit status.

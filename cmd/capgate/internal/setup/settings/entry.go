@@ -19,7 +19,7 @@ const (
 const Judged = "PreToolUse"
 
 // Events are the events that the hook is installed for: it judges the first, tells the shell the state directory at the
-// second and disarms the session at the third.
+// second, and at the third notes a session that is cleared, so that the one after it takes its place.
 var Events = []string{Judged, "SessionStart", "SessionEnd"}
 
 // What an entry of ours says beside its command.
