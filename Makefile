@@ -18,10 +18,11 @@ build:
 demo: build
 	sh testdata/demo.sh bin
 
-# test is everything that needs no network once the modules are there.
-test: vet cross unit race
+# test is everything that needs no network once the modules and the linter are there.
+test: lint cross unit race
 
-# live runs the real clients, installed with npm into .cache/live, against a model on loopback, and says which of them ran.
+# live runs cmd/capgate/internal/live: the real clients, installed with npm into .cache/live, against a model on loopback. It says
+# which of them ran.
 # What cannot run here is skipped with its reason; CAPGATE_LIVE_REQUIRED=1 makes it a failure.
 live:
 	go run ./cmd/capgate/internal/live/suite
@@ -65,9 +66,10 @@ fuzz:
 		done; \
 	done
 
-# update regenerates the documents that tests compare.
+# update regenerates the documents that tests compare, and what scripts expect with cmp.
 update:
 	go test ./capgate -run TestReference -update
+	go test ./cmd/capgate -run TestScripts -update
 
 clean:
 	rm -rf bin .cache

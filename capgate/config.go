@@ -136,15 +136,24 @@ func (c Config) StateDir() (dir string, ok bool) {
 // LedgerPath returns the ledger file: CAPGATE_LEDGER, or ledger.db in the state directory. Like the state directory it
 // must be an absolute path.
 func (c Config) LedgerPath() (string, error) {
-	switch {
-	case c.Ledger == "":
+	if c.Ledger == "" {
 		return filepath.Join(c.DataDir, "ledger.db"), nil
-	case strings.Contains(c.Ledger, "://"):
-		return "", fmt.Errorf("CAPGATE_LEDGER is %q, and this build keeps ledgers in files only: name an absolute path", c.Ledger)
-	case !filepath.IsAbs(c.Ledger):
+	}
+	if err := LedgerIsFile("CAPGATE_LEDGER", c.Ledger); err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(c.Ledger) {
 		return "", fmt.Errorf("CAPGATE_LEDGER is the relative path %q: the hook and the loop run in different directories, name an absolute one", c.Ledger)
 	}
 	return filepath.Clean(c.Ledger), nil
+}
+
+// LedgerIsFile refuses a ledger that is no file. from says where its place was given.
+func LedgerIsFile(from, place string) error {
+	if scheme, _, ok := strings.Cut(place, "://"); ok {
+		return fmt.Errorf("%s: a ledger at %s:// is not supported by this build: name a file", from, scheme)
+	}
+	return nil
 }
 
 // Caps reports whether the call is of a capped tool, by its own name or by what it counts as. Names are compared

@@ -278,6 +278,18 @@ func TestReasonEndsWithItsIDAndIsBounded(t *testing.T) {
 	}
 }
 
+func TestTheReasonWithoutAStateDirectorySaysWhatIsWrongWithIt(t *testing.T) {
+	for want, with := range map[string]func(*Facts){
+		"no state directory is set (CAPGATE_DATA_DIR)":                    func(f *Facts) { f.Config.DataDir = "" },
+		"CAPGATE_DATA_DIR is not an absolute path (state)":                func(f *Facts) { f.Config.DataDir = "./state/" },
+		"x: " + scope.ErrState.Error() + ". This holds until an operator": func(f *Facts) { f.MarkerErr = fmt.Errorf("x: %w", scope.ErrState) },
+	} {
+		f := inScope(with)
+		row, _ := Table.Decide(f)
+		require.Contains(t, row.Verdict(f).Reason, want)
+	}
+}
+
 func TestSpentReasonIsTheDocumentedOne(t *testing.T) {
 	f := inScope(func(f *Facts) { f.Budget.Used = 8 })
 	row, _ := Table.Decide(f)

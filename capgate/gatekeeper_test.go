@@ -262,7 +262,7 @@ func TestWhereTheLedgerIs(t *testing.T) {
 		{"/state", "", "/state/ledger.db", ""},
 		{"/state", "/elsewhere/../l.db", "/l.db", ""},
 		{"/state", "l.db", "", "relative path"},
-		{"/state", "etcd://host", "", "keeps ledgers in files only"},
+		{"/state", "etcd://host", "", "not supported by this build"},
 	} {
 		path, err := Config{DataDir: c.data, Ledger: c.ledger}.LedgerPath()
 		require.Equal(t, c.want, path)

@@ -146,3 +146,21 @@ func FuzzAdmissionText(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a model writes, each agent has one line, and nothing in it is invisible.
+func TestNothingInAQuestionCanHideOrAddALine(t *testing.T) {
+	text := AdmissionText([]Spawn{{Name: " a\n\tb ", Type: "c\u2028d\x01e\x02f", Task: " g \r\n h "}, {}})
+	require.Equal(t, "Spawn 2 subagents?\n"+
+		`- a b [c d\x01e\x02f]: g h`+"\n"+
+		"- spawn 2 [default]: (task not provided)\n"+
+		"Subagents add latency and cost. Approve only when delegation materially helps.", text)
+	require.Equal(t, `a\u2028b\u2029c\u115fd\u3164e\u034ff`, Visible("a\u2028b\u2029c\u115fd\u3164e\u034ff"))
+	require.Equal(t, `\x01a\x02b`, Visible("\x01a\x02b"))
+}
+
+func TestOutcomesHaveNames(t *testing.T) {
+	for outcome, want := range map[Outcome]string{Pass: "pass", Rewrite: "rewrite", Ask: "ask", Deny: "deny", 99: "deny"} {
+		require.Equal(t, want, outcome.String())
+	}
+	require.Equal(t, []string{"a", ""}, SpawnTypes(Call{Tool: "task", Input: []byte(`{"tasks":[{"agent":"a"},{}]}`)}))
+}

@@ -103,3 +103,8 @@ func FuzzForeground(f *testing.F) {
 		require.Equal(t, was, is)
 	})
 }
+
+func TestAMemberIsAddedToAnEmptyObject(t *testing.T) {
+	require.Equal(t, `{"a":1}`, string(withMember([]byte(`{}`), "a", "1")))
+	require.Equal(t, ` { "a":1} `, string(withMember([]byte(` { } `), "a", "1")))
+}

@@ -135,3 +135,82 @@ func FuzzMembers(f *testing.F) {
 		}
 	})
 }
+
+// Every text of a few characters is JSON for the scanner exactly where it is for encoding/json.
+func TestTheScannerAgreesOnEveryShortText(t *testing.T) {
+	const alphabet = "9{}[]\"\\:,10-.e \t\r\n"
+	var grow func(text string)
+	grow = func(text string) {
+		object := `{"k":` + text + `,"l":[` + text + `]}`
+		err := Members([]byte(object), func(string, []byte) {})
+		if valid := json.Valid([]byte(object)); valid != (err == nil) {
+			t.Fatalf("%q: valid is %v, the scanner says %v", object, valid, err)
+		}
+		if len(text) < 4 {
+			for _, c := range alphabet {
+				grow(text + string(c))
+			}
+		}
+	}
+	grow("")
+}
+
+func TestEscapesTakeFourHexadecimalDigits(t *testing.T) {
+	for c := range 0x80 {
+		for place := range 4 {
+			digits := []byte("0000")
+			digits[place] = byte(c)
+			text := `{"k":"\u` + string(digits) + `"}`
+			require.Equal(t, json.Valid([]byte(text)), Members([]byte(text), func(string, []byte) {}) == nil, text)
+		}
+	}
+}
+
+// An error names the byte and what was expected there.
+func TestTheErrorSaysWhereAndWhat(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                   "cut off at byte 0, where '{' was expected",
+		`{"a":[`:             "cut off at byte 6, where a value or ']' was expected",
+		`{"a":[x`:            "byte 6 is 'x', where a value was expected",
+		`{"a":[1,`:           "cut off at byte 8, where a value was expected",
+		`{"a":[1,]}`:         "byte 8 is ']', where a value was expected",
+		`{"a":{"b":1,}}`:     "byte 12 is '}', where a name was expected",
+		`{"a":{`:             "cut off at byte 6, where a name or '}' was expected",
+		`{"a":{1`:            "byte 6 is '1', where a name or '}' was expected",
+		`{"a":{"b"1`:         "byte 9 is '1', where ':' was expected",
+		`{"a":[1 1`:          "byte 8 is '1', where ',' or the container's end was expected",
+		`{"a":{"b":1]}`:      "byte 11 is ']', where ',' or the container's end was expected",
+		`{"a"x`:              "byte 4 is 'x', where ':' was expected",
+		`{"a":1 "`:           "byte 7 is '\"', where ',' or '}' was expected",
+		`{"a":1}x`:           "byte 7 is 'x', where the end was expected",
+		`{a`:                 "byte 1 is 'a', where a string was expected",
+		`{"a":"\x"}`:         "byte 7 is 'x', where an escape was expected",
+		`{"a":"b`:            "cut off at byte 7, where the string's end was expected",
+		`{"a":["b`:           "cut off at byte 8, where the string's end was expected",
+		`{"a":{"b`:           "cut off at byte 8, where the string's end was expected",
+		`{"a":-x`:            "byte 6 is 'x', where a digit was expected",
+		"{\"a\":[1\t,\n x]}": "byte 11 is 'x', where a value was expected",
+	} {
+		err := Members([]byte(text), func(string, []byte) {})
+		require.ErrorIs(t, err, ErrSyntax)
+		require.EqualError(t, err, "not a JSON object: "+want, text)
+	}
+	for text, want := range map[string]string{
+		`{}`: "byte 0 is '{', where '[' was expected", `[1`: "cut off at byte 2, where ',' or ']' was expected", `[]x`: "byte 2 is 'x', where the end was expected",
+	} {
+		require.EqualError(t, Elements([]byte(text), func([]byte) {}), "not a JSON array: "+want, text)
+	}
+}
+
+func TestTextIsAStringAndNothingElse(t *testing.T) {
+	for value, want := range map[string]string{`""`: "", `"a"`: "a", `"\u0061"`: "a"} {
+		text, ok := Text([]byte(value))
+		require.True(t, ok, value)
+		require.Equal(t, want, text)
+	}
+	for _, value := range []string{``, `"`, `a"`, `1`, `null`, `"\x"`, `"\"`} {
+		text, ok := Text([]byte(value))
+		require.False(t, ok, value)
+		require.Empty(t, text)
+	}
+}

@@ -105,3 +105,9 @@ func FuzzParseSpec(f *testing.F) {
 		require.Contains(t, []AdmissionMode{AdmissionOff, AdmissionAsk, AdmissionDeny}, s.Admission)
 	})
 }
+
+func TestTheFirstToolThatTheSessionLacksIsNamed(t *testing.T) {
+	spec, err := ParseSpec([]byte(`{"subagents":{"a":{"tools":["Read","Bash","Edit"]},"b":{"tools":["Read"]},"c":{}}}`))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a": "Bash"}, spec.Unstartable([]string{"Read"}))
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,4 +80,10 @@ func TestTypeAllowsExactlyTheDeclaredTypes(t *testing.T) {
 	t.Run("an empty name in the list allows nothing", func(t *testing.T) {
 		require.Equal(t, Deny, Type([]string{""})(agent(`{"subagent_type":""}`)).Outcome)
 	})
+}
+
+func TestAWorkflowIsShownByItsScriptOrName(t *testing.T) {
+	for input, want := range map[string]string{`{"script":"s","name":"n"}`: "s", `{"name":"n"}`: "n", `{}`: ""} {
+		require.Equal(t, want, Spawns(Call{Tool: "Workflow", Input: json.RawMessage(input)})[0].Task)
+	}
 }

@@ -108,3 +108,27 @@ func TestWritePathsAreWhatTheToolNames(t *testing.T) {
 		require.Equal(t, c.want, WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)}), "%v", c)
 	}
 }
+
+func TestWhatIsPartOfAPathStays(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		want        []string
+	}{
+		{"edit", `{"input":"*** Update File: a\nMV b\n*** Add File: c"}`, []string{"a", "b", "c"}},
+		{"write", `{"path":"\""}`, []string{`"`}},
+		{"write", `{"path":"\"\""}`, []string{""}},
+		{"write", `{"path":"\"a"}`, []string{`"a`}},
+		{"write", `{"path":"a\""}`, []string{`a"`}},
+		{"write", `{"path":"file://"}`, []string{"file://"}},
+		{"write", `{"path":"file://a"}`, []string{"file://a", "a"}},
+		{"write", `{"path":"~"}`, []string{"~"}},
+		{"write", `{"path":"~/a"}`, []string{"~/a"}},
+		{"write", `{"path":"%41"}`, []string{"%41"}},
+		{"write", `{"path":"file:///%41%4"}`, []string{"file:///%41%4", "/A%4"}},
+		{"write", `{"path":"file:///a%4g%g4"}`, []string{"file:///a%4g%g4", "/a%4g%g4"}},
+		{"write", `{"path":"a\u2000b\u200ac\u3000d\u205fe"}`, []string{"a\u2000b\u200ac\u3000d\u205fe", "a b c d e"}},
+		{"write", `{"path":"a\u200bb"}`, []string{"a\u200bb"}},
+	} {
+		require.Equal(t, c.want, WritePaths(Call{Tool: c.tool, Input: json.RawMessage(c.input)}), "%v", c)
+	}
+}

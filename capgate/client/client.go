@@ -17,6 +17,9 @@ const (
 	OMP    = "omp"    // Oh My Pi
 )
 
+// Names are all clients.
+var Names = []string{Claude, OMP}
+
 // Title returns the name by which people know a client, or name itself where there is no such client.
 func Title(name string) string {
 	switch name {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,98 +18,49 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/capgate"
-	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli/clitest"
 )
 
-// bench runs command lines in this process, on a state directory and a clock of its own.
-type bench struct {
-	t   *testing.T
-	env map[string]string
-	now time.Time
-}
-
-func newBench(t *testing.T) *bench {
-	t.Helper()
-	return &bench{
-		t:   t,
-		env: map[string]string{"CAPGATE_DATA_DIR": t.TempDir(), "CLAUDE_CODE_SESSION_ID": "S"},
-		now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC),
-	}
-}
-
-func (b *bench) lookup(name string) (string, bool) {
-	v, ok := b.env[name]
-	return v, ok
-}
-
-func (b *bench) outside(stdout, stderr io.Writer, args ...string) Outside {
-	return Outside{
-		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Lookup: b.lookup,
-		Config: func() (capgate.Config, error) { return capgate.LoadConfig(b.lookup), nil },
-		Now:    func() time.Time { return b.now },
-	}
-}
-
-// root returns the commands, to be looked at.
-func (b *bench) root() *cobra.Command {
-	return newRootCmd(&app{Outside: b.outside(io.Discard, io.Discard), out: bufio.NewWriter(io.Discard)})
-}
-
-func (b *bench) run(args ...string) (stdout, stderr string, status int) {
-	b.t.Helper()
-	var out, errs bytes.Buffer
-	status = Main(b.outside(&out, &errs, args...))
-	return out.String(), errs.String(), status
-}
-
-// done runs a command line that must be done, and returns what it printed.
-func (b *bench) done(args ...string) string {
-	b.t.Helper()
-	out, errs, status := b.run(args...)
-	require.Equal(b.t, StatusDone, status, errs)
-	require.Empty(b.t, errs)
-	return out
-}
-
 func TestStatus(t *testing.T) {
-	b := newBench(t)
-	_, _, status := b.run("run", "open", "R", "--max-conv-turns", "1", "--max-dimensions", "1")
+	b := clitest.New(t, commands)
+	_, _, status := b.Run("run", "open", "R", "--max-conv-turns", "1", "--max-dimensions", "1")
 	assert.Equal(t, 0, status, "done")
-	_, _, status = b.run("turn", "--run", "unknown")
+	_, _, status = b.Run("turn", "--run", "unknown")
 	assert.Equal(t, 1, status, "error")
-	_, _, status = b.run("turn", "--bogus")
+	_, _, status = b.Run("turn", "--bogus")
 	assert.Equal(t, 1, status, "usage")
-	b.done("turn", "--run", "R")
-	_, _, status = b.run("turn", "--run", "R")
+	b.Done("turn", "--run", "R")
+	_, _, status = b.Run("turn", "--run", "R")
 	assert.Equal(t, 2, status, "refused by the cap")
 }
 
 // Go's own status for a panic is 2, which is our word for a refusal.
 func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
-	b := newBench(t)
-	b.done("run", "open", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
+	b := clitest.New(t, commands)
+	b.Done("run", "open", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
 	for name, tt := range map[string]struct {
 		args  []string
-		spoil func(o *Outside)
+		spoil func(o *cli.Outside)
 		want  string
 	}{
-		"before": {[]string{"turn", "--run", "R"}, func(o *Outside) {
+		"before": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) {
 			o.Config = func() (capgate.Config, error) { panic("one\ntwo") }
 		}, `one\ntwo`},
-		"a nil pointer": {[]string{"log"}, func(o *Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
-		"after": {[]string{"turn", "--run", "R"}, func(o *Outside) { o.Stdout = panicking{} },
+		"a nil pointer": {[]string{"log"}, func(o *cli.Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
+		"after": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) { o.Stdout = panicking{} },
 			"no printer; what was asked is done all the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			o := b.outside(&out, &errs, tt.args...)
+			o := b.Outside(&out, &errs, tt.args...)
 			tt.spoil(&o)
-			assert.Equal(t, StatusError, Main(o))
+			assert.Equal(t, cli.StatusError, cli.Main(o, commands))
 			assert.Equal(t, "capgate: this is a bug in capgate, please report it: "+tt.want+"\n", errs.String())
 			assert.Empty(t, out.String())
 		})
 	}
-	assert.Contains(t, b.done("run", "show", "R"), "1 of 2")
+	assert.Contains(t, b.Done("run", "show", "R"), "1 of 2")
 }
 
 type panicking struct{}
@@ -119,44 +69,46 @@ func (panicking) Write([]byte) (int, error) { panic("no printer") }
 
 // TestTurnAlone: turn is built without its siblings, and is the same command all the same.
 func TestTurnAlone(t *testing.T) {
-	b := newBench(t)
-	help := func(root func(*app) *cobra.Command) string {
-		var out bytes.Buffer
-		a := &app{Outside: b.outside(io.Discard, io.Discard, "turn", "--help"), out: bufio.NewWriter(&out)}
-		cmd := root(a)
-		cmd.SetArgs(a.Args)
-		require.NoError(t, cmd.Execute())
-		require.NoError(t, a.out.Flush())
-		return out.String()
+	b := clitest.New(t, commands)
+	var alone, among bytes.Buffer
+	var built []string
+	var noting []cli.Command
+	for _, c := range commands {
+		noting = append(noting, cli.Command{Name: c.Name, New: func(a *cli.App) *cobra.Command {
+			built = append(built, c.Name)
+			return c.New(a)
+		}})
 	}
-	assert.Equal(t, help(newRootCmd), help(rootFor))
-	alone := rootFor(&app{Outside: b.outside(io.Discard, io.Discard, "turn"), out: bufio.NewWriter(io.Discard)})
-	assert.Len(t, alone.Commands(), 1)
+	require.Equal(t, cli.StatusDone, cli.Main(b.Outside(&alone, io.Discard, "turn", "--help"), noting))
+	assert.Equal(t, []string{"turn"}, built)
+	require.Equal(t, cli.StatusDone, cli.Main(b.Outside(&among, io.Discard, "help", "turn"), noting))
+	assert.Len(t, built, 1+len(commands))
+	assert.Equal(t, among.String(), alone.String())
 }
 
 func TestTimesArePassedIn(t *testing.T) {
-	b := newBench(t)
-	b.done("scope", "open", "--run", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
-	b.now = b.now.Add(90 * time.Minute)
+	b := clitest.New(t, commands)
+	b.Done("scope", "open", "--run", "R", "--max-conv-turns", "2", "--max-dimensions", "1")
+	b.Now = b.Now.Add(90 * time.Minute)
 	assert.JSONEq(t, `{"run":"R","used":0,"limit":2,"remaining":2,"dimensions":{},"opened_at":"2026-03-01T10:00:00Z","closed":false,
-		"max_conv_turns":2,"max_dimensions":1,"granted":0,"last_at":"2026-03-01T10:00:00Z","last_seq":1}`, b.done("run", "show", "R", "--json"))
-	assert.Contains(t, b.done("scope", "list"), "2026-03-01T10:00:00Z  1h30m0s\n")
-	b.now = b.now.Add(5 * time.Hour)
-	assert.Equal(t, "removed the marker of session S (run R, 6h30m0s old)\n", b.done("scope", "sweep"))
+		"max_conv_turns":2,"max_dimensions":1,"granted":0,"last_at":"2026-03-01T10:00:00Z","last_seq":1}`, b.Done("run", "show", "R", "--json"))
+	assert.Contains(t, b.Done("scope", "list"), "2026-03-01T10:00:00Z  1h30m0s\n")
+	b.Now = b.Now.Add(5 * time.Hour)
+	assert.Equal(t, "removed the marker of session S (run R, 6h30m0s old)\n", b.Done("scope", "sweep"))
 }
 
 // TestExport recomputes the chain as the help of ledger export tells an outsider to.
 func TestExport(t *testing.T) {
-	b := newBench(t)
-	b.done("run", "open", "R", "--max-conv-turns", "30", "--max-dimensions", "1")
+	b := clitest.New(t, commands)
+	b.Done("run", "open", "R", "--max-conv-turns", "30", "--max-dimensions", "1")
 	for range 30 {
-		b.done("turn", "--run", "R")
+		b.Done("turn", "--run", "R")
 	}
 	var head struct{ Ledger, Hash string }
-	require.NoError(t, json.Unmarshal([]byte(b.done("ledger", "head", "--json")), &head))
+	require.NoError(t, json.Unmarshal([]byte(b.Done("ledger", "head", "--json")), &head))
 
 	prev := head.Ledger
-	lines := strings.Split(strings.TrimSuffix(b.done("ledger", "export"), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(b.Done("ledger", "export"), "\n"), "\n")
 	require.Len(t, lines, 31)
 	for i, line := range lines {
 		var e struct {
@@ -185,7 +137,7 @@ func TestUnwritableResult(t *testing.T) {
 		read = "capgate: cannot write the result: disk full\n"
 		done = "capgate: cannot write the result: disk full; what was asked is done all the same\n"
 	)
-	b := newBench(t)
+	b := clitest.New(t, commands)
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -210,19 +162,19 @@ func TestUnwritableResult(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var errs bytes.Buffer
-			assert.Equal(t, StatusError, Main(b.outside(full{}, &errs, tt.args...)))
+			assert.Equal(t, cli.StatusError, cli.Main(b.Outside(full{}, &errs, tt.args...), commands))
 			assert.Equal(t, tt.want, errs.String())
 		})
 	}
 }
 
 func TestConfigError(t *testing.T) {
-	b := newBench(t)
+	b := clitest.New(t, commands)
 	for _, args := range [][]string{{"scope", "list"}, {"run", "list"}, {"log"}, {"ledger", "verify"}} {
 		var out, errs bytes.Buffer
-		o := b.outside(&out, &errs, args...)
+		o := b.Outside(&out, &errs, args...)
 		o.Config = func() (capgate.Config, error) { return capgate.Config{}, errors.New("no environment") }
-		assert.Equal(t, StatusError, Main(o), args)
+		assert.Equal(t, cli.StatusError, cli.Main(o, commands), args)
 		assert.Equal(t, "capgate: no environment\n", errs.String(), args)
 	}
 }
@@ -238,19 +190,19 @@ func TestProcessConfig(t *testing.T) {
 	assert.Equal(t, capgate.LoadConfig(os.LookupEnv), got)
 }
 
-func commands(cmd *cobra.Command) []*cobra.Command {
+func andBelow(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, c := range cmd.Commands() {
-		all = append(all, commands(c)...)
+		all = append(all, andBelow(c)...)
 	}
 	return all
 }
 
 // TestHelp holds every command of ours to what a newcomer needs.
 func TestHelp(t *testing.T) {
-	b := newBench(t)
-	root := b.root()
-	for _, cmd := range commands(root) {
+	b := clitest.New(t, commands)
+	root := cli.Root(cli.NewApp(b.Outside(io.Discard, io.Discard)), commands)
+	for _, cmd := range andBelow(root) {
 		if cmd.Parent() != nil && cmd.Parent().Name() == "completion" || cmd.Name() == "environment" {
 			continue // cobra's own, and a topic
 		}
@@ -271,8 +223,8 @@ func TestHelp(t *testing.T) {
 
 // TestExamples parses every example: its command, its flags and its arguments must exist.
 func TestExamples(t *testing.T) {
-	b := newBench(t)
-	for _, cmd := range commands(b.root()) {
+	b := clitest.New(t, commands)
+	for _, cmd := range andBelow(cli.Root(cli.NewApp(b.Outside(io.Discard, io.Discard)), commands)) {
 		for line := range strings.Lines(cmd.Example) {
 			line, _, _ = strings.Cut(line, "#")
 			_, line, _ = strings.Cut(line, "capgate ")
@@ -281,7 +233,7 @@ func TestExamples(t *testing.T) {
 			}
 			if args := shellWords(line); len(args) > 0 && args[0] != "hook" {
 				t.Run(strings.Join(args, "_"), func(t *testing.T) {
-					found, rest, err := b.root().Find(args)
+					found, rest, err := cli.Root(cli.NewApp(b.Outside(io.Discard, io.Discard)), commands).Find(args)
 					require.NoError(t, err)
 					require.NoError(t, found.ParseFlags(rest))
 					assert.NoError(t, found.ValidateArgs(found.Flags().Args()))
@@ -305,49 +257,26 @@ func shellWords(line string) []string {
 	return words
 }
 
-func TestOneOf(t *testing.T) {
-	assert.Equal(t, "", oneOf(nil))
-	assert.Equal(t, "a", oneOf([]string{"a"}))
-	assert.Equal(t, "a or b", oneOf([]string{"a", "b"}))
-	assert.Equal(t, "a, b or c", oneOf([]string{"a", "b", "c"}))
-}
-
-// TestDimensionsNeverNull: the shape of run show is promised.
-func TestDimensionsNeverNull(t *testing.T) {
-	text, err := json.Marshal(showRun(ledger.Usage{}))
-	require.NoError(t, err)
-	assert.Contains(t, string(text), `"dimensions":{}`)
-}
-
-func TestPlural(t *testing.T) {
-	assert.Equal(t, "1 turn", plural(1, "turn"))
-	assert.Equal(t, "0 turns", plural(0, "turn"))
-	assert.Equal(t, "2 entries", plural(2, "entry"))
-}
-
 func TestVersionFromLinker(t *testing.T) {
-	defer func(before string) { version = before }(version)
-	version = "v1.2.3"
-	b := newBench(t)
-	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("version"))
-	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.done("--version"))
-	assert.Regexp(t, `^\{"version":"v1\.2\.3",`, b.done("version", "--json"))
-	assert.Equal(t, "v1 0123456789ab+changes go1 linux/amd64",
-		build{Version: "v1", Revision: "0123456789abcdef", Modified: true, Go: "go1", OS: "linux", Arch: "amd64"}.String())
+	b := clitest.New(t, commands)
+	b.Version = "v1.2.3"
+	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.Done("version"))
+	assert.Regexp(t, `^capgate v1\.2\.3 .*go1\.`, b.Done("--version"))
+	assert.Regexp(t, `^\{"version":"v1\.2\.3",`, b.Done("version", "--json"))
 }
 
 // TestControlCharacters: nothing that comes from the command line or a file reaches a terminal as a control character.
 func TestControlCharacters(t *testing.T) {
-	b := newBench(t)
+	b := clitest.New(t, commands)
 	hostile := "a\x1b[2J\nb\u202e"
-	b.done("run", "open", "rtl\u202eR", "--max-conv-turns", "1", "--max-dimensions", "1")
+	b.Done("run", "open", "rtl\u202eR", "--max-conv-turns", "1", "--max-dimensions", "1")
 	for _, args := range [][]string{
 		{hostile}, {"scope", hostile}, {"--" + hostile}, {"help", hostile}, {"turn", "--run", hostile}, {"run", "show", hostile},
 		{"run", "grant", hostile, "--turns", "1", "--reason", hostile}, {"scope", "close", "--session", hostile},
 		{"run", "list", "--timeout", hostile}, {"run", "list"}, {"run", "show", "rtl\u202eR"}, {"ledger", "tail"},
 		{"turn", "--run", "rtl\u202eR"}, {"turn", "--run", "rtl\u202eR"}, {"run", "list", "--ledger", hostile + "://x"},
 	} {
-		out, errs, _ := b.run(args...)
+		out, errs, _ := b.Run(args...)
 		for _, c := range []string{"\x1b", "\u202e"} {
 			assert.NotContains(t, out+errs, c, args)
 		}

@@ -17,7 +17,41 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/admit"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/doctor"
+	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
+	"github.com/capgate/capgate/cmd/capgate/internal/look"
+	"github.com/capgate/capgate/cmd/capgate/internal/loop"
+	"github.com/capgate/capgate/cmd/capgate/internal/probe"
+	"github.com/capgate/capgate/cmd/capgate/internal/run"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup"
+	"github.com/capgate/capgate/cmd/capgate/internal/spec"
 )
+
+// commands are all commands, in no order: the help sorts them.
+var commands = []cli.Command{
+	{Name: "scope", New: loop.NewScope},
+	{Name: "turn", New: loop.NewTurn},
+	{Name: "run", New: run.New},
+	{Name: "ledger", New: ledger.New},
+	{Name: "status", New: look.NewStatus},
+	{Name: "log", New: look.NewLog},
+	{Name: "explain", New: look.NewExplain},
+	{Name: "spec", New: spec.New},
+	{Name: "admit", New: admit.New},
+	{Name: "install", New: setup.NewInstall},
+	{Name: "doctor", New: doctor.New},
+	{Name: "uninstall", New: setup.NewUninstall},
+	{Name: "omp", New: setup.NewOMP},
+	{Name: "probe", New: probe.New},
+	{Name: "probe-hook", New: probe.NewHook},
+	{Name: "plugin", New: setup.NewPlugin},
+	{Name: "hook", New: setup.NewHook},
+}
+
+// version is set by the linker, -X main.version=v1.2.3, for builds outside a module-aware checkout.
+var version string
 
 // start is taken while the package is initialised, as near to the start of the process as a Go program gets.
 var start = time.Now()
@@ -28,15 +62,16 @@ func main() {
 	}
 	// A reader that has gone away is an error that we report, not a signal that ends us silently.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(Main(Outside{
-		Args:   os.Args[1:],
-		Stdin:  os.Stdin,
-		Stdout: os.Stdout,
-		Stderr: os.Stderr,
-		Lookup: os.LookupEnv,
-		Config: processConfig,
-		Now:    time.Now,
-	}))
+	os.Exit(cli.Main(cli.Outside{
+		Args:    os.Args[1:],
+		Stdin:   os.Stdin,
+		Stdout:  os.Stdout,
+		Stderr:  os.Stderr,
+		Lookup:  os.LookupEnv,
+		Config:  processConfig,
+		Now:     time.Now,
+		Version: version,
+	}, commands))
 }
 
 // isHelp reports whether somebody asks for the hook's help. Any other arguments are the hook's own to judge: a client

@@ -2,31 +2,30 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// tidy runs the tests and removes what they built for all of them.
-type tidy struct{ m *testing.M }
-
-func (t tidy) Run() int {
-	status := t.m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
-	}
-	return status
-}
+var update = flag.Bool("update", false, "rewrite what scripts expect with cmp to what they get")
 
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){
+	// Scripts try what a hangup does to a shell. Under nohup it is ignored, and a shell that starts so cannot trap it.
+	// What starts below a program that catches it has it as usual.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	testscript.Main(m, map[string]func(){
 		"capgate": main,
 	})
 }
@@ -45,6 +44,7 @@ func TestScripts(t *testing.T) {
 		Deadline:            time.Now().Add(3 * time.Minute), // a command that hangs fails its script
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPGATE_DATA_DIR", e.WorkDir+"/state")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command of a -race build takes a second to end

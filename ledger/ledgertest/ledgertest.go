@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/capgate/capgate/ledger"
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger"
 )
 
 // Run holds a store against the contract of [ledger.Ledger]. open makes a new, empty store for one test, in which no

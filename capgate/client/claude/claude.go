@@ -55,10 +55,12 @@ func isWord(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
-// Background reports whether the session may start agents in the background: not with
-// CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1.
+// NoBackground is the client's variable that starts every agent in the foreground where it is 1.
+const NoBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+
+// Background reports whether the session may start agents in the background.
 func Background(lookup func(string) (string, bool)) bool {
-	v, _ := lookup("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+	v, _ := lookup(NoBackground)
 	return v != "1"
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/client"
 )
 
 // The pinned clients.
@@ -123,7 +125,7 @@ func npmInstall(ctx context.Context, cache, dir string) error {
 	npm := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--prefix", aside,
 		"@anthropic-ai/claude-code@"+ClaudeVersion, "bun@"+BunVersion, "@oh-my-pi/pi-coding-agent@"+OMPVersion)
 	npm.Dir = aside
-	group(npm)
+	client.OwnGroup(npm)
 	if out, err := npm.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm install: %w: %s", err, tail(string(out), 500))
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/client"
 )
 
 // OMPRPC is Oh My Pi driven over its RPC mode: JSON lines on stdin and stdout. To extensions it is a session with a UI,
@@ -54,7 +56,7 @@ func (s *Sandbox) OMPRPC(ctx context.Context, r OMPRun) (*OMPRPC, error) {
 	p := &OMPRPC{ctx: ctx, cancel: cancel, frames: make(chan frame, 1000)}
 	p.cmd = exec.CommandContext(ctx, s.Clients.OMP[0], s.ompArgs(r, "--mode", "rpc")...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = s.Work, s.environ(r.Env...), &p.stderr
-	group(p.cmd)
+	client.OwnGroup(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		cancel()

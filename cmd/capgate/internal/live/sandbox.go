@@ -1,15 +1,15 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/client"
 )
 
 // apiKey is what the model on loopback takes: anything.
@@ -61,24 +61,12 @@ type Output struct {
 
 // run executes a client to its end, or kills it with all its children at the end of the context, which is an error.
 func (s *Sandbox) run(ctx context.Context, env []string, name string, args ...string) (Output, error) {
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir, c.Env, c.Stdout, c.Stderr = s.Work, env, &stdout, &stderr
-	group(c)
-	began := time.Now()
-	err := c.Run()
-	if c.Process == nil {
-		return Output{}, err
-	}
-	_ = killGroup(c.Process.Pid) // nothing it leaves behind writes to the sandbox while that is being removed
-	out := Output{Exit: c.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String(), Duration: time.Since(began)}
+	ended, err := client.Run(ctx, client.Command{Program: name, Args: args, Dir: s.Work, Env: env})
+	out := Output{Exit: ended.Exit, Stdout: string(ended.Stdout), Stderr: string(ended.Stderr), Duration: ended.Took}
 	if ctx.Err() != nil {
 		return out, fmt.Errorf("%s: %w: stdout %q stderr %q", filepath.Base(name), context.Cause(ctx), tail(out.Stdout, 500), tail(out.Stderr, 500))
 	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return out, err
-	}
-	return out, nil
+	return out, err
 }
 
 // write stores a value as JSON below the sandbox.

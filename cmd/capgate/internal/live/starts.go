@@ -3,6 +3,8 @@ package live
 import (
 	"os"
 	"time"
+
+	"github.com/capgate/capgate/capgate/client"
 )
 
 // What `make live` (package suite) and the tests tell each other.
@@ -25,16 +27,16 @@ const (
 // Ways are the ways in which a client is started.
 var Ways = []string{headless, inTerminal, overRPC}
 
-const (
-	claudeName = "Claude Code " + ClaudeVersion
-	ompName    = "Oh My Pi " + OMPVersion
+var (
+	claudeName = client.Title(client.Claude) + " " + ClaudeVersion
+	ompName    = client.Title(client.OMP) + " " + OMPVersion
 )
 
 // Names are the clients, with their versions.
 func Names() []string { return []string{claudeName, ompName} }
 
 // started notes a client that has been started, for who wants to know.
-func started(client, way string) {
+func started(name, way string) {
 	path := os.Getenv(StartsVariable)
 	if path == "" {
 		return
@@ -43,6 +45,6 @@ func started(client, way string) {
 	if err != nil {
 		return
 	}
-	_, _ = f.WriteString(client + ": " + way + "\n")
+	_, _ = f.WriteString(name + ": " + way + "\n")
 	_ = f.Close()
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/client"
 )
 
 // Terminal is a client in a tmux server of its own, 140 columns by 50 lines. It ends with Close or with its context.
@@ -25,7 +27,7 @@ type Terminal struct {
 }
 
 // terminal starts a client's command there. Without tmux the error wraps ErrUnavailable.
-func (s *Sandbox) terminal(ctx context.Context, client string, env, command []string) (*Terminal, error) {
+func (s *Sandbox) terminal(ctx context.Context, name string, env, command []string) (*Terminal, error) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return nil, fmt.Errorf("%w: no tmux in PATH for a terminal", ErrUnavailable)
 	}
@@ -44,7 +46,7 @@ func (s *Sandbox) terminal(ctx context.Context, client string, env, command []st
 	if _, err := t.tmux(args...); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	started(client, inTerminal)
+	started(name, inTerminal)
 	context.AfterFunc(ctx, func() { _ = t.Close() })
 	return t, nil
 }
@@ -113,7 +115,7 @@ func (t *Terminal) close() error {
 		if err != nil || dead == "1" || notANumber != nil || leader <= 1 {
 			break
 		}
-		_ = killGroup(leader) // it may just have ended
+		_ = client.EndGroup(leader) // it may just have ended
 		time.Sleep(20 * time.Millisecond)
 	}
 	_, _ = t.tmux("kill-server") // may be gone already

@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/scope"
+)
+
+// Examination is what the checks look at.
+type Examination struct {
+	Layers     []*Layer    // the client's settings files, weakest first
+	Extensions []Extension // ours, of Oh My Pi
+	Client     Client
+	Now        time.Time
+
+	Shell      capgate.Lookup // this shell's environment
+	ShellState string         // the state directory that this shell's commands use; "" = there is none
+	Config     capgate.Config // the hook's
+
+	Spec          gates.Spec // that the hook's configuration names
+	SpecErr       error
+	AdmissionsErr error // of reading the admissions in the hook's state directory
+
+	Ledger     string // the hook's ledger file
+	LedgerErr  error  // the configuration names none that can be one
+	Report     ledger.Report
+	ReportErr  error
+	Markers    []Marker
+	MarkersErr error
+
+	Files  Files
+	Canary func(settings.Hook) error // runs an installed entry on canary calls, in a scratch state directory
+}
+
+// Files looks at files, as package os does.
+type Files interface {
+	Stat(path string) (fs.FileInfo, error)
+	Lstat(path string) (fs.FileInfo, error)
+}
+
+// Client is the client's program.
+type Client struct {
+	Program string // "" = it is not on PATH
+	Version string // "" = it says none
+	Said    string // when it was asked for its version
+	Err     error
+}
+
+// Marker is a marker of the hook's state directory, and what the ledger says of its run.
+type Marker struct {
+	scope.Listed
+	Expired  bool
+	UsageErr error
+	Hearing  hearing.Word
+}
+
+// Places of layers beyond the scopes that install knows.
+const (
+	placeManaged = "managed"
+	placeOMP     = "omp"
+)
+
+// Layer is one settings file of the client.
+type Layer struct {
+	Place string // a scope of install, "managed" or "omp"
+	Path  string
+	Text  []byte
+	Doc   *settings.Doc // nil where there is no file, or a broken one
+	Err   error
+}
+
+// Extension is Oh My Pi's extension of ours in one scope.
+type Extension struct {
+	Scope, Path, Hook string
+	Env               map[string]string
+}
+
+// layerOf returns the strongest settings file that sets a variable.
+func (x Examination) layerOf(name string) (value string, layer *Layer) {
+	for _, l := range x.Layers {
+		if l.Doc == nil {
+			continue
+		}
+		if v, ok := l.Doc.Env(name); ok {
+			value, layer = v, l
+		}
+	}
+	return value, layer
+}
+
+// effective is the environment that a hook gets: this shell's, and over it the settings'.
+func (x Examination) effective(name string) (string, bool) {
+	if v, l := x.layerOf(name); l != nil {
+		return v, true
+	}
+	return x.Shell(name)
+}
+
+// hooks returns the installed entries for an event, with the files they stand in.
+func (x Examination) hooks(event string) (hooks []settings.Hook, layers []*Layer) {
+	for _, l := range x.Layers {
+		if l.Doc == nil {
+			continue
+		}
+		for _, h := range l.Doc.Hooks(event, settings.IsOurs) {
+			hooks, layers = append(hooks, h), append(layers, l)
+		}
+	}
+	return hooks, layers
+}
+
+var enabledPlugin = regexp.MustCompile(`"(capgate@[^"]+)"\s*:\s*true`)
+
+// plugins returns the capgate plugins that the settings enable.
+func (x Examination) plugins() []string {
+	var found []string
+	for _, l := range x.Layers {
+		for _, m := range enabledPlugin.FindAllSubmatch(l.Text, -1) {
+			if name := "plugin " + string(m[1]); !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
+}
+
+// install is the command that mends the installation in a layer.
+func (l *Layer) install() string {
+	switch {
+	case l.Place == setup.ScopeUser || l.Place == placeManaged:
+		return "capgate install"
+	case l.Place == placeOMP:
+		return "capgate install --client omp"
+	}
+	return fmt.Sprintf("capgate install --scope %s (in %s)", l.Place, filepath.Dir(filepath.Dir(l.Path)))
+}

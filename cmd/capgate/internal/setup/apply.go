@@ -1,0 +1,83 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/ledger/disk"
+)
+
+// apply does what a plan says: the only place where install and uninstall write. changed reports whether something is
+// another now, also beside an error.
+func apply(p Plan, now time.Time) (changed bool, err error) {
+	if p.State != "" {
+		if err := cli.MakeStateDir(p.State); err != nil {
+			return false, err
+		}
+	}
+	sweepTemporaries(filepath.Dir(p.File), now)
+	switch {
+	case p.Remove:
+		if err := os.Remove(p.File); err != nil {
+			return false, fmt.Errorf("remove %s: %w", p.File, err)
+		}
+		changed = true
+		// A client's own directory may have been there before install, and stays. Oh My Pi's for extensions goes when it
+		// is empty, and so do those above it.
+		for dir := filepath.Dir(p.File); p.Client == client.OMP && os.Remove(dir) == nil && filepath.Base(dir) != ".omp"; {
+			dir = filepath.Dir(dir)
+		}
+	case string(p.New) != string(p.Old) || p.Old == nil && p.New != nil:
+		if p.Backup != "" {
+			if err := replaceFile(p.Backup, p.Old, p.File); err != nil {
+				return false, err
+			}
+		}
+		if err := replaceFile(p.File, p.New, p.File); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if p.Action == actionRemoved && !p.KeepBackup {
+		if err := os.Remove(p.File + backupSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return changed, fmt.Errorf("remove the backup: %w", err)
+		}
+	}
+	return changed, nil
+}
+
+// sweepTemporaries removes the temporary files that an installation left when it was killed.
+func sweepTemporaries(dir string, now time.Time) {
+	left, _ := os.ReadDir(dir)
+	for _, entry := range left {
+		path := filepath.Join(dir, entry.Name())
+		if ok, _ := filepath.Match(".capgate-*.tmp", entry.Name()); !ok {
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > time.Hour {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// replaceFile writes a file by way of a temporary one, with the mode of another where that exists, else 0600.
+func replaceFile(path string, text []byte, like string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(like); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := disk.Replace(path, text, mode); err != nil {
+		return fmt.Errorf("write %s: %w: make its directory writable", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package settings
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
+)
+
+// Names of the client's settings files.
+const (
+	FileName        = "settings.json"
+	LocalFileName   = "settings.local.json"
+	ManagedFileName = "managed-settings.json"
+)
+
+// Judged is the event at which the hook judges a call.
+const Judged = "PreToolUse"
+
+// Events are the events that the hook is installed for: it judges the first, tells the shell the state directory at the
+// second and disarms the session at the third.
+var Events = []string{Judged, "SessionStart", "SessionEnd"}
+
+// What an entry of ours says beside its command.
+const (
+	// TypeCommand is the one type of entries that the client runs.
+	TypeCommand = "command"
+	// Block keeps a call from being made where its hook is missing, killed or late.
+	Block = "block"
+	// Timeout is the client's own bound on the hook, in seconds: well above the hook's deadline, far below the client's
+	// default of ten minutes.
+	Timeout = 10
+)
+
+// Entry returns the entry by which a client runs our hook at an event.
+func Entry(event, command string, args []string) Hook {
+	h := Hook{Type: TypeCommand, Command: command, Args: args, Timeout: Timeout}
+	if event == Judged { // elsewhere a failure to tell or to tidy up is no reason to stop the user
+		h.OnFailure = Block
+	}
+	return h
+}
+
+// IsOurs recognises an entry of ours at any path.
+func IsOurs(h Hook) bool {
+	if h.Args == nil {
+		if first, rest := shell.FirstWord(h.Command); isHook(first, strings.Fields(rest)) {
+			return true
+		}
+	}
+	return isHook(h.Command, h.Args)
+}
+
+func isHook(command string, args []string) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.FromSlash(command)), ".exe")
+	return name == "capgate-hook" || name == "capgate" && len(args) > 0 && args[0] == "hook"
+}
+
+// Program is the file that the entry runs: in the shell form, without args, the first word of the command.
+func (h Hook) Program() string {
+	if h.Args == nil {
+		word, _ := shell.FirstWord(h.Command)
+		return word
+	}
+	return h.Command
+}
+
+// Wired reports whether the settings have an entry of ours for some event.
+func (d *Doc) Wired() bool {
+	return slices.ContainsFunc(Events, func(event string) bool { return len(d.Hooks(event, IsOurs)) > 0 })
+}
+
+// Installed reports whether the settings have an entry of ours for each event, as install writes them; by hand it is
+// often the first alone.
+func (d *Doc) Installed() bool {
+	return !slices.ContainsFunc(Events, func(event string) bool { return len(d.Hooks(event, IsOurs)) == 0 })
+}

@@ -1,0 +1,27 @@
+package shell
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestQuote(t *testing.T) {
+	assert.Equal(t, `'it'\''s a "word"'`, Quote(`it's a "word"`))
+	assert.Equal(t, `''`, Quote(""))
+}
+
+func TestFirstWord(t *testing.T) {
+	for _, tt := range []struct{ line, word, rest string }{
+		{"", "", ""},
+		{"/bin/hook", "/bin/hook", ""},
+		{" /bin/hook --client claude", "/bin/hook", " --client claude"},
+		{`"/a b/hook" hook`, "/a b/hook", " hook"},
+		{"'/a b/hook'", "/a b/hook", ""},
+		{`"/a b/hook`, `"/a`, " b/hook"},
+	} {
+		word, rest := FirstWord(tt.line)
+		assert.Equal(t, tt.word, word, tt.line)
+		assert.Equal(t, tt.rest, rest, tt.line)
+	}
+}
