@@ -30,6 +30,19 @@ func BenchmarkBudget(b *testing.B) {
 	}
 }
 
+func BenchmarkBeginTurn(b *testing.B) {
+	l := NewFile(filepath.Join(b.TempDir(), "ledger.db"), Options{})
+	ctx := context.Background()
+	if _, err := l.OpenRun(ctx, "r", MaxLimit, 1); err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		if _, err := l.BeginTurn(ctx, "r", "d", fmt.Sprint(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkRecordTurn(b *testing.B) {
 	l := NewFile(filepath.Join(b.TempDir(), "ledger.db"), Options{})
 	ctx := context.Background()

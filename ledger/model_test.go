@@ -662,13 +662,11 @@ func TestModelOfAllOperationsOfManyProcesses(t *testing.T) {
 	opened := modelOp{Do: "open", Run: "r0", Turns: 1, More: 1}
 	require.NoError(t, m.do(opened, *m.predict(opened).appended, stored[0]))
 	c := m.compare(log, stored)
-	runs, err := l.Runs(context.Background())
-	require.NoError(t, err)
 	for _, row := range slices.Sorted(maps.Keys(c.rows)) {
 		t.Logf("%7d %s", c.rows[row], row)
 	}
 	t.Logf("seed %d: %d operations, %d entries of %d runs, %d kills, %d entries of killed processes, %d differences; %.1f s, and %.1f s to compare",
-		seed, len(log.done), len(stored), len(runs), log.kills, c.killed, len(c.differences), played.Sub(began).Seconds(), time.Since(played).Seconds())
+		seed, len(log.done), len(stored), len(m.runs), log.kills, c.killed, len(c.differences), played.Sub(began).Seconds(), time.Since(played).Seconds())
 	for _, d := range c.differences[:min(len(c.differences), 5)] {
 		t.Error(d)
 	}
@@ -685,6 +683,8 @@ func TestModelOfAllOperationsOfManyProcesses(t *testing.T) {
 		}
 		require.NotZero(t, c.killed)
 	}
+	runs, err := l.Runs(context.Background())
+	require.NoError(t, err)
 	require.Len(t, runs, len(m.runs))
 	for _, u := range runs {
 		require.Equal(t, m.runs[u.Run].usage(), u)
