@@ -64,13 +64,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// writeGuide puts the code blocks of the guide where a script can run them: guide.sh and guide.md.
+// writeGuide puts the code blocks of the guide where a script can run them: guide.sh, after.sh and guide.md.
 func writeGuide(dir string) error {
 	text, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
 		return err
 	}
-	for name, fence := range map[string]string{"guide.sh": "```sh\n", "guide.md": "```markdown\n"} {
+	for name, fence := range map[string]string{"guide.sh": "```sh\n", "after.sh": "```bash\n", "guide.md": "```markdown\n"} {
 		_, block, found := strings.Cut(string(text), fence)
 		block, _, closed := strings.Cut(block, "\n```")
 		if !found || !closed {
