@@ -35,7 +35,7 @@ func readmeBlocks(t *testing.T) map[string]string {
 	if len(blocks) == 0 {
 		unavailable(t, fmt.Errorf("%w: README.md has no block under a comment <!-- live: NAME -->", live.ErrUnavailable))
 	}
-	var want []string
+	want := []string{"claude-try"}
 	for _, client := range []string{"claude", "omp"} {
 		for _, step := range liveSteps {
 			want = append(want, client+"-"+step)
@@ -72,7 +72,10 @@ func (x *setup) follow(block string) string {
 func TestLiveReadmeClaude(t *testing.T) {
 	t.Parallel()
 	blocks := readmeBlocks(t)
-	x := reader(t, live.Programs{"main": {search, live.Say("done")}})
+	x := reader(t, live.Programs{
+		"main": {search, live.Say("done")},
+		"loop": {search, live.Say("a source"), search, live.Say("another one")},
+	})
 	// Written as no program would write it, so that giving it back as it was is not by chance.
 	before := "{\n\t\"env\" : { \"OTHER\":\"1\" },\n   \"hooks\": {}\n}\n\n"
 	writeLive(t, x.userSettings(), before)
@@ -81,7 +84,14 @@ func TestLiveReadmeClaude(t *testing.T) {
 	x.claude(x.armSpent())
 	require.Contains(t, oneResult(t, x.Model, "main", "WebSearch").Text, spent)
 	require.Contains(t, x.follow(blocks["claude-verify"]), "Claude Code "+live.ClaudeVersion)
-	x.follow(blocks["claude-use"])
+	// The model knows its lines by a word in the prompt.
+	out := x.follow(strings.Replace(blocks["claude-use"], `-p "`, `-p "PROGRAM:loop `, 1))
+	require.Regexp(t, `(?s)a source.*another one.*used +2 of 2`, out)
+	for _, found := range x.Model.ResultsOf("loop", "WebSearch") {
+		require.False(t, found.IsError, found.Text)
+	}
+	require.Len(t, x.Model.ResultsOf("loop", "WebSearch"), 2)
+	x.follow(blocks["claude-try"])
 	x.follow(blocks["claude-remove"])
 
 	after, err := os.ReadFile(x.userSettings())
