@@ -145,18 +145,25 @@ func TestLiveLoopInterruptedInATerminalGoesOn(t *testing.T) {
 	x.requireUsed("night", 8, 8)
 }
 
-// A signal to the loop alone ends the client and the loop: the exit status tells of it, whatever the client's was.
+// A signal to the loop alone is passed on and ends it: the exit status tells of it, whatever the client's was.
 func TestLiveLoopPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		name   string
 		signal syscall.Signal
+		step   live.Step
+		flags  []string
 		exit   int
-	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
-		t.Run(c.signal.String(), func(t *testing.T) {
+	}{
+		{"an interrupt in a turn", syscall.SIGINT, waits(1), nil, 130},
+		{"a termination in a turn", syscall.SIGTERM, waits(1), nil, 143},
+		{"an interrupt between two", syscall.SIGINT, search, []string{"--until", "touch waiting; exec sleep 30"}, 130},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, s := startLive(t, live.Programs{"main": {waits(1), live.Say("done")}})
+			ctx, s := startLive(t, live.Programs{"main": {c.step, live.Say("done")}})
 			x := withClaude(withInstall(ctx, t, s))
-			loop := x.person(looped("night", "--max-conv-turns", "2"))
+			loop := x.person(looped("night", append(c.flags, "--max-conv-turns", "2")...))
 			var stderr bytes.Buffer
 			loop.Stderr = &stderr
 			require.NoError(t, loop.Start())
