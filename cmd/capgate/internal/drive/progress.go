@@ -124,7 +124,7 @@ const cells = 8
 
 // bar draws how much is spent and open: at least one cell once something is, and all of them only when all is spent.
 func (p progress) bar(spent, open, limit int64) string {
-	filled := int(spent * cells / max(limit, 1))
+	filled := min(int(spent*cells/max(limit, 1)), cells)
 	if spent > 0 {
 		filled = max(filled, 1)
 	}
