@@ -130,7 +130,7 @@ func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (e
 	}
 	defer d.disarm()
 	d.say.header(usage, d.setting)
-	return d.loop(managed, string(o.until))
+	return d.loop(managed, string(o.until), usage.Remaining)
 }
 
 // looped wraps errLooped in what is looped.
@@ -168,11 +168,11 @@ func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limi
 // disarm ends the scope of the session and of those that took its place.
 func (d *driver) disarm() { _, _ = loop.Disarm(d.setting.state, d.setting.session) }
 
-// loop takes turns until something ends it.
-func (d *driver) loop(managed bool, until string) error {
+// loop takes turns until something ends it. left is how many the run has at first.
+func (d *driver) loop(managed bool, until string, left int64) error {
 	for {
 		if s := pending(d.signals); s != nil {
-			return d.interrupted(s, 0)
+			return d.interrupted(s, left)
 		}
 		key := fmt.Sprintf("loop-%d-%d", os.Getpid(), d.Now().UnixNano())
 		r, err := d.begin(key)
@@ -182,7 +182,7 @@ func (d *driver) loop(managed bool, until string) error {
 		if err != nil {
 			return err
 		}
-		d.setting.turn, d.setting.limit = r.Used, r.Limit
+		d.setting.turn, d.setting.limit, left = r.Used, r.Limit, r.Limit-r.Used
 		began := d.Now()
 		d.say.begun(r, began)
 		end, err := d.turn(managed)
@@ -195,11 +195,16 @@ func (d *driver) loop(managed bool, until string) error {
 		d.say.ended(r, began, d.Now())
 		d.hearing(r)
 		if end.signal != nil {
-			return d.interrupted(end.signal, r.Limit-r.Used)
+			return d.interrupted(end.signal, left)
 		}
-		if until != "" && d.met(until) {
-			d.say.met(r)
-			return nil
+		if until != "" {
+			switch met, signal := d.met(until); {
+			case signal != nil:
+				return d.interrupted(signal, left)
+			case met:
+				d.say.met(r)
+				return nil
+			}
 		}
 		if end.status != 0 {
 			return d.failed(end.status)
@@ -241,10 +246,10 @@ func (d *driver) child(command []string, unlessSays string) child {
 	}
 }
 
-// met reports whether the command that ends the loop succeeds.
-func (d *driver) met(until string) bool {
+// met reports whether the command that ends the loop succeeds, and the signal that came while it ran.
+func (d *driver) met(until string) (bool, os.Signal) {
 	end, err := d.child([]string{"/bin/sh", "-c", until}, "").run()
-	return err == nil && end.status == 0 && end.signal == nil
+	return err == nil && end.status == 0, end.signal
 }
 
 // hearing says once where the hook is not heard, as every state of a session does.

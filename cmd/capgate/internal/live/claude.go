@@ -57,7 +57,7 @@ func (s *Sandbox) ClaudeHeadless(ctx context.Context, r ClaudeRun) (ClaudeResult
 		return ClaudeResult{}, err
 	}
 	args = append([]string{"-p", r.Prompt, "--output-format", "json"}, args...)
-	out, err := s.run(ctx, s.environ(r.Env...), s.Clients.Claude, args...)
+	out, err := s.run(ctx, s.Environ(r.Env...), s.Clients.Claude, args...)
 	result := ClaudeResult{Output: out}
 	if err != nil {
 		return result, err
@@ -72,6 +72,18 @@ func (s *Sandbox) ClaudeHeadless(ctx context.Context, r ClaudeRun) (ClaudeResult
 // ClaudeTerminal starts Claude Code in a terminal, past its first-start dialogs. A prompt is given by SendKeys, or at
 // once by r.Prompt.
 func (s *Sandbox) ClaudeTerminal(ctx context.Context, r ClaudeRun) (*Terminal, error) {
+	args, err := s.claudeArgs(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Prompt != "" {
+		args = append([]string{r.Prompt}, args...)
+	}
+	return s.ClaudeTerminalUnder(ctx, r.Env, append([]string{s.Clients.Claude}, args...)...)
+}
+
+// ClaudeTerminalUnder starts in a terminal a command that starts Claude Code.
+func (s *Sandbox) ClaudeTerminalUnder(ctx context.Context, env []string, command ...string) (*Terminal, error) {
 	err := write(filepath.Join(s.Home, ".claude.json"), M{
 		"hasCompletedOnboarding": true,
 		"customApiKeyResponses":  M{"approved": []string{apiKey}, "rejected": []string{}},
@@ -80,12 +92,5 @@ func (s *Sandbox) ClaudeTerminal(ctx context.Context, r ClaudeRun) (*Terminal, e
 	if err != nil {
 		return nil, err
 	}
-	args, err := s.claudeArgs(r)
-	if err != nil {
-		return nil, err
-	}
-	if r.Prompt != "" {
-		args = append([]string{r.Prompt}, args...)
-	}
-	return s.terminal(ctx, claudeName, s.environ(r.Env...), append([]string{s.Clients.Claude}, args...))
+	return s.terminal(ctx, claudeName, s.Environ(env...), command)
 }

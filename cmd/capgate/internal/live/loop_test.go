@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/capgate/capgate/cmd/capgate/internal/hearing"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 	"github.com/capgate/capgate/cmd/capgate/internal/look"
+	"github.com/capgate/capgate/scope"
 )
 
 // The main job, whole: the model itself arms its session, takes its turns until it is refused one, cannot search any
@@ -48,15 +48,18 @@ func TestLiveLoopToItsCapAndToAResult(t *testing.T) {
 		require.False(t, shell[i].IsError, shell[i].Text)
 		require.Contains(t, shell[i].Text, want)
 	}
-	for i, used := range map[int]int64{1: 0, 4: 2} {
+	for i, want := range map[int]struct {
+		used int64
+		hook scope.Hearing
+	}{1: {0, scope.Uncounted}, 4: {2, scope.Hears}} { // who records a turn after it is taken has not counted it before
 		var status look.Report
 		require.NoError(t, json.Unmarshal([]byte(shell[i].Text), &status), shell[i].Text)
 		require.True(t, status.Cap, "the shell has the hook's environment")
 		require.Len(t, status.Sessions, 1)
 		got := status.Sessions[0]
 		require.Equal(t, session, got.Session)
-		require.Equal(t, hearing.Heard, got.Hook)
-		require.Equal(t, used, got.Used)
+		require.Equal(t, want.hook, got.Hook)
+		require.Equal(t, want.used, got.Used)
 		require.Empty(t, got.Problem)
 	}
 	require.True(t, shell[5].IsError)

@@ -26,7 +26,7 @@ func (s *Sandbox) ompArgs(r OMPRun, mode ...string) []string {
 
 // OMPHeadless runs `omp -p`. A run that ended by itself is no error, whatever its exit status.
 func (s *Sandbox) OMPHeadless(ctx context.Context, r OMPRun) (Output, error) {
-	out, err := s.run(ctx, s.environ(r.Env...), s.Clients.OMP[0], append(s.ompArgs(r, "-p"), r.Prompt)...)
+	out, err := s.run(ctx, s.Environ(r.Env...), s.Clients.OMP[0], append(s.ompArgs(r, "-p"), r.Prompt)...)
 	if err == nil {
 		started(ompName, headless)
 	}
@@ -47,5 +47,5 @@ func (s *Sandbox) OMPTerminal(ctx context.Context, r OMPRun) (*Terminal, error) 
 	if r.Prompt != "" {
 		command = append(command, r.Prompt)
 	}
-	return s.terminal(ctx, ompName, s.environ(r.Env...), command)
+	return s.terminal(ctx, ompName, s.Environ(r.Env...), command)
 }

@@ -55,7 +55,7 @@ func (s *Sandbox) OMPRPC(ctx context.Context, r OMPRun) (*OMPRPC, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &OMPRPC{ctx: ctx, cancel: cancel, frames: make(chan frame, 1000)}
 	p.cmd = exec.CommandContext(ctx, s.Clients.OMP[0], s.ompArgs(r, "--mode", "rpc")...)
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = s.Work, s.environ(r.Env...), &p.stderr
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = s.Work, s.Environ(r.Env...), &p.stderr
 	client.OwnGroup(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -36,8 +36,8 @@ func NewSandbox(dir string, clients Clients, model *Model) (*Sandbox, error) {
 	return s, errors.Join(os.MkdirAll(s.Home, 0o700), os.MkdirAll(s.Work, 0o700), os.MkdirAll(s.temp, 0o700))
 }
 
-// environ is the whole environment of a client.
-func (s *Sandbox) environ(extra ...string) []string {
+// Environ is the whole environment of a client.
+func (s *Sandbox) Environ(extra ...string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.Home, "TMPDIR=" + s.temp, "CLAUDE_CODE_TMPDIR=" + s.temp, "LANG=C.UTF-8", "TERM=xterm-256color",
 		"ANTHROPIC_BASE_URL=" + s.Model.URL(), "ANTHROPIC_API_KEY=" + apiKey,

@@ -185,8 +185,14 @@ const liveRun = "storm"
 // arm arms a session, whose id is returned, for a run of one turn.
 func (x *setup) arm() string {
 	x.t.Helper()
+	return x.armFor(liveRun)
+}
+
+// armFor arms a session, whose id is returned, for a run of one turn.
+func (x *setup) armFor(run string) string {
+	x.t.Helper()
 	session := newUUID()
-	x.capgate("scope", "open", "--session", session, "--run", liveRun, "--max-conv-turns", "1", "--max-dimensions", "1")
+	x.capgate("scope", "open", "--session", session, "--run", run, "--max-conv-turns", "1", "--max-dimensions", "1")
 	return session
 }
 
