@@ -109,7 +109,19 @@ empty. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" 
 	}
 	b.WriteString(`
 Variables of the client that are read, too: ` + "`CLAUDE_CODE_SESSION_ID`" + ` (default of ` + "`--session`" + `; for Oh My Pi the
-extension sets ` + "`CAPGATE_SESSION_ID`" + ` for it) and ` + "`CLAUDE_CODE_SESSION_ATTENDED`" + ` (whether somebody can answer a question; a hint).
+extension sets ` + "`CAPGATE_SESSION_ID`" + ` for it), ` + "`CLAUDE_PID`" + ` (the client's process, by which the hook knows which session followed which
+after ` + "`/clear`" + `) and ` + "`CLAUDE_CODE_SESSION_ATTENDED`" + ` (whether somebody can answer a question; a hint).
+
+What ` + "`capgate loop`" + ` and ` + "`capgate run exec`" + ` tell the command that they run:
+
+| variable | meaning |
+| --- | --- |
+| ` + "`CAPGATE_RUN`" + ` | the run; the default of ` + "`--run`" + ` in ` + "`capgate turn`" + `, ` + "`turn begin` and `turn end`" + ` |
+| ` + "`CAPGATE_TURN`" + ` | the number of this turn in its run, from 1; from ` + "`loop`" + ` only |
+| ` + "`CAPGATE_LIMIT`" + ` | the turns that the run has |
+| ` + "`CAPGATE_DIMENSION`" + ` | the dimension, where there is one |
+| ` + "`CAPGATE_SESSION`" + ` | the session that is armed |
+| ` + "`CAPGATE_DATA_DIR`, `CAPGATE_LEDGER`" + ` | the state directory; the ledger, where it is elsewhere |
 `)
 	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // HeartbeatDir is the directory in the state directory that holds one file for each session whose hook was heard in scope:
@@ -30,12 +32,12 @@ func Touch(state, session string, at time.Time, passed bool) error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	f, _, err := disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow, fileMode)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+		f, _, err = disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow, fileMode)
 	}
 	if err != nil {
 		return err

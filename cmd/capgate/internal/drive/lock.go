@@ -50,7 +50,10 @@ func lockLoop(state string, own loopFile) (before loopFile, unlock func(), err e
 	}
 	if err != nil {
 		_ = f.Close()
-		return before, nil, errLooped
+		if errors.Is(err, disk.ErrLocked) {
+			err = errLooped
+		}
+		return before, nil, err
 	}
 	if before.Ledger != own.Ledger {
 		before = loopFile{}
