@@ -49,6 +49,7 @@ func TestMillisOtherThanAPositiveNumberAreTheDefault(t *testing.T) {
 		"1500.5":                         1500500 * time.Microsecond,
 		"007":                            7 * time.Millisecond,
 		"0.0000001":                      1,
+		"9223372036854":                  math.MaxInt64,
 		"99999999999999999999":           math.MaxInt64,
 		Millis(strings.Repeat("9", 400)): math.MaxInt64,
 		"":                               otherwise,

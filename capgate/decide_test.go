@@ -173,6 +173,7 @@ func TestStagesAreReadOnlyAsFarAsNeeded(t *testing.T) {
 		{"not enabled needs no payload", StageConfig, func(f *Facts) { f.Config.Enabled = "" }, 0, CodeNotEnabled},
 		{"enabled needs the payload", StageConfig, nil, StagePayload, ""},
 		{"a tool that is not capped needs no marker", StagePayload, func(f *Facts) { f.Call.Tool = "Read" }, 0, CodeToolNotCapped},
+		{"without a state directory the payload is needed all the same", StageConfig, func(f *Facts) { f.Config.DataDir = "" }, StagePayload, ""},
 		{"no state directory needs no marker", StagePayload, func(f *Facts) { f.Config.DataDir = "" }, 0, CodeNoStateDir},
 		{"a capped tool needs what is declared, which is nothing here", StagePayload, nil, StageSpec, ""},
 		{"and then the marker", StageSpec, nil, StageMarker, ""},

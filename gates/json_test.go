@@ -188,6 +188,7 @@ func TestTheErrorSaysWhereAndWhat(t *testing.T) {
 		`{"a":"b`:            "cut off at byte 7, where the string's end was expected",
 		`{"a":["b`:           "cut off at byte 8, where the string's end was expected",
 		`{"a":{"b`:           "cut off at byte 8, where the string's end was expected",
+		`{"a":null`:          "cut off at byte 9, where ',' or '}' was expected",
 		`{"a":-x`:            "byte 6 is 'x', where a digit was expected",
 		"{\"a\":[1\t,\n x]}": "byte 11 is 'x', where a value was expected",
 	} {

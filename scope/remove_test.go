@@ -75,14 +75,19 @@ var rearms = map[string]func(t *testing.T, state, path string){
 	},
 }
 
+// judgedAndRearmed returns an expired marker in whose place rearm has put something else, and what that is.
+func judgedAndRearmed(t *testing.T, rearm func(t *testing.T, state, path string)) (state string, m Marker, path, want string) {
+	state = t.TempDir()
+	m = putExpired(t, state, "s")
+	path = Path(state, "s")
+	rearm(t, state, path)
+	return state, m, path, describe(path)
+}
+
 func TestRemoveLeavesWhatWasNotJudged(t *testing.T) {
 	for name, rearm := range rearms {
 		t.Run(name, func(t *testing.T) {
-			state := t.TempDir()
-			m := putExpired(t, state, "s")
-			path := Path(state, "s")
-			rearm(t, state, path)
-			want := describe(path)
+			state, m, path, want := judgedAndRearmed(t, rearm)
 
 			removed, err := Remove(state, m)
 			require.NoError(t, err)
@@ -96,11 +101,7 @@ func TestRemoveLeavesWhatWasNotJudged(t *testing.T) {
 func TestAMarkerThatWasTakenByMistakeIsPutBack(t *testing.T) {
 	for name, rearm := range rearms {
 		t.Run(name, func(t *testing.T) {
-			state := t.TempDir()
-			m := putExpired(t, state, "s")
-			path := Path(state, "s")
-			rearm(t, state, path)
-			want := describe(path)
+			_, m, path, want := judgedAndRearmed(t, rearm)
 			tk := &taken{judged: m.judged, path: path, temp: disk.TempPath(filepath.Dir(path))}
 			if err := os.Rename(path, tk.temp); err != nil {
 				require.ErrorIs(t, err, os.ErrNotExist)

@@ -338,3 +338,23 @@ func TestWriteInAReadOnlyDirectoryKeepsTheOldMarker(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrPermission)
 	require.Empty(t, swept)
 }
+
+// The directory is flushed, which takes reading it: a marker whose name may be lost is told.
+func TestWriteTellsThatAMarkerMayNotSurvive(t *testing.T) {
+	if !unprivileged(t) {
+		return
+	}
+	state := t.TempDir()
+	put(t, state, "s", `{"runId":"old"}`)
+	dir := filepath.Join(state, DirName)
+	require.NoError(t, os.Chmod(dir, 0o300))
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+
+	err := Write(state, Marker{Session: "s", Run: "new"})
+	require.ErrorIs(t, err, os.ErrPermission)
+	requireLine(t, err, Path(state, "s"))
+	require.Contains(t, err.Error(), "it is in place, but may not survive a power failure")
+	m, err := Read(state, "s")
+	require.NoError(t, err)
+	require.Equal(t, "new", m.Run)
+}

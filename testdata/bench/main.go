@@ -112,6 +112,7 @@ func run() error {
 		name string
 		run  func(*bench) error
 	}{
+		{"hooks", (*bench).hooks},
 		{"processes", (*bench).processes},
 		{"large", (*bench).largeLedger},
 		{"node", (*bench).node},
@@ -197,6 +198,29 @@ func (b *bench) hookProgram(state string, armed bool) (program, error) {
 	return program{args: []string{b.hook}, env: environment(state), stdin: payload}, err
 }
 
+// hooks compares the two programs that answer a tool call (docs/decisions/0009-two-binaries.md): the same call, out of
+// scope, judged by the same code, in a program that links nothing else and in one that links the command line.
+func (b *bench) hooks() error {
+	state, _, err := b.world("hooks")
+	if err != nil {
+		return err
+	}
+	small, err := b.hookProgram(state, false)
+	if err != nil {
+		return err
+	}
+	full := small
+	full.args = []string{b.cli, "hook"}
+	times, err := alternate(b.empty, small, full)
+	if err != nil {
+		return err
+	}
+	b.ratio("`capgate-hook`, out of scope / empty Go program", times[1], times[0], 1.5)
+	b.report("`capgate hook`, out of scope / empty Go program", times[2], times[0])
+	b.report("`capgate hook` / `capgate-hook`, out of scope", times[2], times[1])
+	return nil
+}
+
 func (b *bench) processes() error {
 	state, l, err := b.world("small")
 	if err != nil {
@@ -235,7 +259,7 @@ func (b *bench) processes() error {
 	b.ratio("hook, out of scope / empty Go program", times[2], times[0], 1.5)
 	b.ratio("hook, in scope, 1,000 turns / empty Go program", times[4], times[0], 1.7)
 	b.ratio("hook, gates on, a call that concerns no gate and no scope / the same with gates off", times[3], times[2], 1.1)
-	b.ratio("`capgate turn`, durable / empty Go program", times[5], times[0], 2.5)
+	b.ratio("`capgate turn`, durable / empty Go program", times[5], times[0], 2.6)
 	return nil
 }
 
