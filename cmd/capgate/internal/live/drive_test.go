@@ -44,13 +44,14 @@ func (x *setup) ended(command []string) (stdout, stderr string, exit int) {
 	return x.run(x.Environ(), filepath.Join(x.bin, command[0]), command[1:]...)
 }
 
-// requireUsed checks how much of a run is spent, and that its ledger is sound.
+// requireUsed checks how much of a run is spent, that no turn without a dimension is open, and that its ledger is sound.
 func (x *setup) requireUsed(run string, used, limit int) {
 	x.t.Helper()
 	var shown struct{ Used, Limit int }
 	require.NoError(x.t, json.Unmarshal([]byte(x.capgate("run", "show", run, "--json")), &shown))
 	require.Equal(x.t, used, shown.Used)
 	require.Equal(x.t, limit, shown.Limit)
+	require.Contains(x.t, x.capgate("turn", "end", "--run", run), "no turn is open that this could end")
 	x.capgate("ledger", "verify")
 }
 
