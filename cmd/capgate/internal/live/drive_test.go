@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -256,7 +257,10 @@ func TestLiveLoopThatIsKilledTakesNoTurnTwice(t *testing.T) {
 			t.Parallel()
 			const turns = 14
 			ctx, s := startLive(t, live.Programs{"main": {search, live.Say("done")}})
-			x := withClaude(withInstall(ctx, t, s))
+			x := withInstall(ctx, t, s)
+			started := filepath.Join(s.Home, "started") // a line for each client: its turn, and how it was given its session
+			script := fmt.Sprintf("#!/bin/sh\necho \"$CAPGATE_TURN $1\" >>'%s'\nexec '%s' \"$@\"\n", started, s.Clients.Claude)
+			require.NoError(t, os.WriteFile(filepath.Join(x.bin, "claude"), []byte(script), 0o700))
 			command := looped("night", "--max-conv-turns", strconv.Itoa(turns))
 			for _, after := range []int{20, 60, 120, 200, 300, 400, 500, 600, 750, 900, 1200} {
 				loop := x.person(command)
@@ -268,9 +272,15 @@ func TestLiveLoopThatIsKilledTakesNoTurnTwice(t *testing.T) {
 			_, stderr, exit := x.ended(command)
 			require.Equal(t, 2, exit, stderr)
 			x.requireUsed("night", turns, turns)
+			x.requireArmed()
+			text, err := os.ReadFile(started)
+			require.NoError(t, err)
+			lines := strings.Fields(strings.ReplaceAll(string(text), " ", ":"))
+			slices.Sort(lines)
+			require.Equal(t, slices.Compact(slices.Clone(lines)), lines, "no turn was taken twice")
+			require.Contains(t, lines, strconv.Itoa(turns)+":--resume")
 			require.LessOrEqual(t, x.taken(), turns)
 			require.NotZero(t, x.taken())
-			x.requireArmed()
 			for _, r := range s.Model.ResultsOf("main", "WebSearch") {
 				require.NotContains(t, r.Text, "spent", "a turn that was begun searches")
 			}
