@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,13 +45,14 @@ func (x *setup) ended(command []string) (stdout, stderr string, exit int) {
 	return x.run(x.Environ(), filepath.Join(x.bin, command[0]), command[1:]...)
 }
 
-// requireUsed checks how much of a run is spent, and that its ledger is sound.
+// requireUsed checks how much of a run is spent, that no turn without a dimension is open, and that its ledger is sound.
 func (x *setup) requireUsed(run string, used, limit int) {
 	x.t.Helper()
 	var shown struct{ Used, Limit int }
 	require.NoError(x.t, json.Unmarshal([]byte(x.capgate("run", "show", run, "--json")), &shown))
 	require.Equal(x.t, used, shown.Used)
 	require.Equal(x.t, limit, shown.Limit)
+	require.Contains(x.t, x.capgate("turn", "end", "--run", run), "no turn is open that this could end")
 	x.capgate("ledger", "verify")
 }
 
@@ -255,7 +257,10 @@ func TestLiveLoopThatIsKilledTakesNoTurnTwice(t *testing.T) {
 			t.Parallel()
 			const turns = 14
 			ctx, s := startLive(t, live.Programs{"main": {search, live.Say("done")}})
-			x := withClaude(withInstall(ctx, t, s))
+			x := withInstall(ctx, t, s)
+			started := filepath.Join(s.Home, "started") // a line for each client: its turn, and how it was given its session
+			script := fmt.Sprintf("#!/bin/sh\necho \"$CAPGATE_TURN $1\" >>'%s'\nexec '%s' \"$@\"\n", started, s.Clients.Claude)
+			require.NoError(t, os.WriteFile(filepath.Join(x.bin, "claude"), []byte(script), 0o700))
 			command := looped("night", "--max-conv-turns", strconv.Itoa(turns))
 			for _, after := range []int{20, 60, 120, 200, 300, 400, 500, 600, 750, 900, 1200} {
 				loop := x.person(command)
@@ -267,9 +272,15 @@ func TestLiveLoopThatIsKilledTakesNoTurnTwice(t *testing.T) {
 			_, stderr, exit := x.ended(command)
 			require.Equal(t, 2, exit, stderr)
 			x.requireUsed("night", turns, turns)
+			x.requireArmed()
+			text, err := os.ReadFile(started)
+			require.NoError(t, err)
+			lines := strings.Fields(strings.ReplaceAll(string(text), " ", ":"))
+			slices.Sort(lines)
+			require.Equal(t, slices.Compact(slices.Clone(lines)), lines, "no turn was taken twice")
+			require.Contains(t, lines, strconv.Itoa(turns)+":--resume")
 			require.LessOrEqual(t, x.taken(), turns)
 			require.NotZero(t, x.taken())
-			x.requireArmed()
 			for _, r := range s.Model.ResultsOf("main", "WebSearch") {
 				require.NotContains(t, r.Text, "spent", "a turn that was begun searches")
 			}
@@ -301,16 +312,33 @@ func TestLiveExecHoldsAClientWhileItRuns(t *testing.T) {
 	begin, end := live.Call("Bash", live.M{"command": "capgate turn begin"}), live.Call("Bash", live.M{"command": "capgate turn end"})
 	t.Run("headless", func(t *testing.T) {
 		t.Parallel()
-		ctx, s := startLive(t, live.Programs{"main": {begin, search, end, search, live.Call("Bash", live.M{"command": "capgate scope list"}), live.Say("done")}})
+		ctx, s := startLive(t, live.Programs{"main": {begin, search, end, search, live.Say("done")}, "after": {search, live.Say("done")}})
 		x := withClaude(withInstall(ctx, t, s))
-		stdout, stderr, exit := x.ended(append(exec("-p", "PROGRAM:main", "--allowedTools"), strings.Join(everyTool, ",")))
+		stdout, stderr, exit := x.ended(exec("-p", "PROGRAM:main", "--allowedTools", strings.Join(everyTool, ",")))
 		require.Zero(t, exit, stderr)
 		require.Equal(t, "done\n", stdout)
 		requireDenials(t, s.Model, "main", "WebSearch", []bool{false, true})
 		x.requireUsed(liveRun, 1, 1)
 		x.requireArmed()
+		_, stderr, exit = x.ended(exec("-p", "PROGRAM:after"))
+		require.Zero(t, exit, stderr)
+		require.Contains(t, stderr, "run "+liveRun+" has no turn left (1 of 1)")
+		x.requireDenied("after", liveRun)
 		_, stderr, exit = x.ended(exec("--no-such-flag"))
 		require.Equal(t, 1, exit, stderr)
+		x.requireArmed()
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		t.Parallel()
+		wait := live.Call("Bash", live.M{"command": "touch waiting; timeout 30 tail -f /dev/null"})
+		ctx, s := startLive(t, live.Programs{"main": {wait, live.Say("done")}})
+		x := withClaude(withInstall(ctx, t, s))
+		c := x.person(exec("-p", "PROGRAM:main", "--allowedTools", "Bash"))
+		require.NoError(t, c.Start())
+		x.waiting()
+		require.NoError(t, c.Process.Signal(syscall.SIGINT))
+		require.Error(t, c.Wait())
+		require.Equal(t, 130, c.ProcessState.ExitCode(), "the client's own is 0")
 		x.requireArmed()
 	})
 	t.Run("in a terminal, over a /clear", func(t *testing.T) {
