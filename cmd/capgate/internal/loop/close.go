@@ -15,8 +15,7 @@ func newCloseCmd(a *cli.App) *cobra.Command {
 		Use:   "close",
 		Short: "Disarm a session",
 		Long: `Disarms the session, and those that took its place by /clear: the hook lets its calls pass again. The run stays open and
-keeps its count. A session that is not
-armed is no error, so a loop may close its scope in any clean-up.`,
+keeps its count. A session that is not armed is no error, so a loop may close its scope in any clean-up.`,
 		Example: `  capgate scope close --session S`,
 		Args:    cli.NoArgs,
 		RunE: a.Do(func(*cobra.Command, []string) error {
