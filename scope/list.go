@@ -47,8 +47,8 @@ func List(state string) ([]Listed, error) {
 	return all, nil
 }
 
-// Sweep removes every marker that has expired, readable or not, as [Remove] does it, and temporary files that a crash
-// left behind more than an hour ago. newest says when the newest entry of a run was made, as [Marker.Expired] takes it; nil knows
+// Sweep removes every marker that has expired, readable or not, as [Remove] does it, temporary files that a crash
+// left behind more than an hour ago, and old notes of the hook. newest says when the newest entry of a run was made, as [Marker.Expired] takes it; nil knows
 // of none. It returns the markers it removed, sorted by session, also beside an error, which does not keep it from going on.
 func Sweep(state string, ttl time.Duration, now time.Time, newest func(run string) time.Time) ([]Listed, error) {
 	all, err := List(state)
@@ -85,6 +85,9 @@ func Sweep(state string, ttl time.Duration, now time.Time, newest func(run strin
 		}
 	}
 	if err := sweepTemps(state, now); err != nil {
+		failed = append(failed, err)
+	}
+	if err := sweepNotes(state, now, 0); err != nil {
 		failed = append(failed, err)
 	}
 	return removed, first(failed)

@@ -64,6 +64,7 @@ func arm(a *cli.App, cmd *cobra.Command, l ledger.Ledger, session string, openRu
 	if err := scope.Write(state, done.marker); err != nil {
 		return done, notArmed(done.usage.Run, err)
 	}
+	_ = scope.Tidy(state, a.Now())
 	_ = scope.Forget(state, session) // what was heard before says nothing of what is heard from now on
 	return done, nil
 }

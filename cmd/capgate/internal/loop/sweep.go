@@ -15,8 +15,8 @@ func newSweepCmd(a *cli.App) *cobra.Command {
 		Use:   "sweep",
 		Short: "Remove expired markers",
 		Long: `Removes the markers that are older than CAPGATE_SCOPE_TTL_MS (6 hours by default), readable or not, and whose run has
-no newer entry in the ledger, those from further in the future than that, and temporary files that a crash left
-behind. A session that is armed again at the same moment keeps its new marker.`,
+no newer entry in the ledger, those from further in the future than that, temporary files that a crash left behind, and
+old notes of the hook. A session that is armed again at the same moment keeps its new marker.`,
 		Example: `  capgate scope sweep`,
 		Args:    cli.NoArgs,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
