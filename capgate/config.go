@@ -133,11 +133,14 @@ func (c Config) StateDir() (dir string, ok bool) {
 	return filepath.Clean(c.DataDir), true
 }
 
+// DefaultLedger returns the ledger file of a state directory.
+func DefaultLedger(state string) string { return filepath.Join(state, "ledger.db") }
+
 // LedgerPath returns the ledger file: CAPGATE_LEDGER, or ledger.db in the state directory. Like the state directory it
 // must be an absolute path.
 func (c Config) LedgerPath() (string, error) {
 	if c.Ledger == "" {
-		return filepath.Join(c.DataDir, "ledger.db"), nil
+		return DefaultLedger(c.DataDir), nil
 	}
 	if err := LedgerIsFile("CAPGATE_LEDGER", c.Ledger); err != nil {
 		return "", err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 	"github.com/capgate/capgate/ledger"
@@ -46,7 +46,7 @@ func canary(ctx context.Context, h settings.Hook) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	l := ledger.NewFile(filepath.Join(dir, "ledger.db"), ledger.Options{})
+	l := ledger.NewFile(capgate.DefaultLedger(dir), ledger.Options{})
 	if _, err := l.OpenRun(ctx, canaryRun, 1, 1); err != nil {
 		return err
 	}

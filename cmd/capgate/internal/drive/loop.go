@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/loop"
 	"github.com/capgate/capgate/cmd/capgate/internal/run"
@@ -151,7 +151,7 @@ func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limi
 	if d.setting.ledger, err = a.LedgerPath(); err != nil {
 		return nil, ledger.Usage{}, err
 	}
-	if d.setting.ledger == filepath.Join(d.setting.state, "ledger.db") {
+	if d.setting.ledger == capgate.DefaultLedger(d.setting.state) {
 		d.setting.ledger = ""
 	}
 	if d.ledger, err = a.OpenLedger(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client/claude"
 )
 
@@ -52,7 +53,7 @@ func (w Wiring) Variables(kept map[string]string) []Variable {
 	}
 	switch had := kept["CAPGATE_LEDGER"]; {
 	case w.Ledger != "":
-		if had != "" || w.Ledger != filepath.Join(state, "ledger.db") {
+		if had != "" || w.Ledger != capgate.DefaultLedger(state) {
 			add("CAPGATE_LEDGER", w.Ledger)
 		}
 	case filepath.IsAbs(had):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/ledger"
 )
 
@@ -108,5 +109,5 @@ func (p *Patient) Edit(from, to string) {
 
 // Ledger is the patient's ledger.
 func (p *Patient) Ledger() *ledger.File {
-	return ledger.NewFile(filepath.Join(p.State, "ledger.db"), ledger.Options{})
+	return ledger.NewFile(capgate.DefaultLedger(p.State), ledger.Options{})
 }
