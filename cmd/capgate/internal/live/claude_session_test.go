@@ -260,7 +260,7 @@ func TestLiveClaudeAnAgentThatOutlivesClearIsStillHeld(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{
 		"main": {agent("general-purpose", "PROGRAM:leaf", live.M{"run_in_background": true}), live.Say("done main")},
 		"leaf": {
-			live.Call("Bash", live.M{"command": "touch waiting; until test -e go; do read -rt 0.1 < <(tail -f /dev/null); done"}), search, live.Say("leaf done"),
+			live.Call("Bash", live.M{"command": "touch waiting; until test -e go; do sleep 0.1; done"}), search, live.Say("leaf done"),
 		},
 	})
 	x := withInstall(ctx, t, s)
@@ -293,8 +293,8 @@ func TestLiveClaudeACompactedSessionIsStillHeld(t *testing.T) {
 // A run that goes on keeps its session in scope, however long it lives. One whose loop has died does not.
 func TestLiveClaudeARunHoldsItsSessionWhileItsTurnsAreCounted(t *testing.T) {
 	t.Parallel()
-	const ttl = 3
-	wait := fmt.Sprintf("timeout %d tail -f /dev/null", ttl-1)
+	const ttl = 3                            // seconds
+	wait := "for i in 1 2; do sleep 1; done" // less than it lives, and a sleep that is not refused for its length
 	turn := live.Call("Bash", live.M{"command": wait + "; capgate turn --run " + liveRun})
 	for _, c := range []struct {
 		name  string
