@@ -120,7 +120,7 @@ type countedTurn struct {
 	Hash      string      `json:"hash"`
 	// HookSilent names the armed sessions of this run whose hook was not heard in any turn since they were armed.
 	HookSilent []string `json:"hook_silent,omitempty"`
-	// Uncounted names the armed sessions that made capped calls before any turn was begun.
+	// Uncounted names the armed sessions that made capped calls before any turn was counted.
 	Uncounted []string `json:"uncounted,omitempty"`
 	// NotArmed is the client's session that this was called in, where it is not armed for the run.
 	NotArmed string `json:"not_armed,omitempty"`
@@ -183,7 +183,7 @@ func (t countedTurn) print(a *cli.App, done string) {
 		a.Printf("hook: silent for session %s since it was armed: only this check holds, run capgate doctor\n", session)
 	}
 	for _, session := range t.Uncounted {
-		a.Printf("uncounted: session %s has searched before any turn was begun: begin each turn before it is taken\n", session)
+		a.Printf("uncounted: session %s has searched before its first turn was counted: begin each turn before it is taken\n", session)
 	}
 	if t.NotArmed != "" {
 		a.Printf("not armed: the hook does not hold session %s to this run: capgate scope open --run %s --session %s\n", t.NotArmed, t.Run, t.NotArmed)
@@ -196,8 +196,9 @@ func (t *countedTurn) hear(p *cli.Places, armed []scope.Marker, r ledger.Receipt
 	if err != nil {
 		return
 	}
-	before := r.Turns // as it was before this turn was begun
-	if before.Newest = before.Before; r.Ends == 0 {
+	before := r.Turns // as it was before this turn
+	before.Newest = before.Before
+	if r.Kind == ledger.KindTurnBegun && r.Ends == 0 {
 		before.Open--
 	}
 	for _, m := range armed {
@@ -205,7 +206,7 @@ func (t *countedTurn) hear(p *cli.Places, armed []scope.Marker, r ledger.Receipt
 		switch {
 		case m.Hear(beat, r.Turns) == scope.Silent:
 			t.HookSilent = append(t.HookSilent, m.Session)
-		case r.Kind == ledger.KindTurnBegun && m.Hear(beat, before) == scope.Uncounted:
+		case r.Kind != ledger.KindTurnEnded && m.Hear(beat, before) == scope.Uncounted:
 			t.Uncounted = append(t.Uncounted, m.Session)
 		}
 	}
