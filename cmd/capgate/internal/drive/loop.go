@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (e
 		return fmt.Errorf("%w by process %d since %s, and one loop at a time takes its turns: end that one first, or give this one a --dimension or --run of its own",
 			looped(usage.Run, d.setting.dimension), before.PID, cli.Stamp(before.Since))
 	case err != nil:
-		return fmt.Errorf("lock the loop: %w", err)
+		return fmt.Errorf("lock the loop of run %s: %w; what stands in %s is capgate's own, and may be removed while no loop runs", usage.Run, err, filepath.Join(d.setting.state, dirName))
 	}
 	defer unlock()
 	if managed && before.Dir != "" && before.Dir != dir {

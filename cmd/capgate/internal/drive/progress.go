@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
 )
@@ -89,12 +90,12 @@ func (p progress) silent(session string) {
 
 // spent is the refusal that ends the loop: the line is printed with the exit status.
 func (p progress) spent(e *ledger.SpentError) error {
-	more := fmt.Sprintf("capgate run grant %s --turns N --reason TEXT", e.Run)
+	more := fmt.Sprintf("capgate run grant %s --turns N --reason TEXT", shell.Word(e.Run))
 	switch e.Bound {
 	case "dimension-turns":
-		more += " --dimension " + e.Dimension
+		more += " --dimension " + shell.Word(e.Dimension)
 	case "dimensions":
-		more = fmt.Sprintf("capgate run grant %s --dimensions 1 --reason TEXT", e.Run)
+		more = fmt.Sprintf("capgate run grant %s --dimensions 1 --reason TEXT", shell.Word(e.Run))
 	}
 	return loopSpent{e, more}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/run"
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -186,7 +187,7 @@ func (t countedTurn) print(a *cli.App, done string) {
 		a.Printf("uncounted: session %s has searched before its first turn was counted: begin each turn before it is taken\n", session)
 	}
 	if t.NotArmed != "" {
-		a.Printf("not armed: the hook does not hold session %s to this run: capgate scope open --run %s --session %s\n", t.NotArmed, t.Run, t.NotArmed)
+		a.Printf("not armed: the hook does not hold session %s to this run: capgate scope open --run %s --session %s\n", t.NotArmed, shell.Word(t.Run), t.NotArmed)
 	}
 }
 

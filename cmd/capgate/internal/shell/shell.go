@@ -6,6 +6,17 @@ import "strings"
 // Quote returns the text as one word.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
+// Word returns text as one word of a command line: as it is where a shell takes it so, else quoted.
+func Word(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/:@%+,-", r)
+	}
+	if text != "" && strings.TrimLeftFunc(text, plain) == "" {
+		return text
+	}
+	return Quote(text)
+}
+
 // FirstWord splits a command line behind its first word, which may be quoted.
 func FirstWord(line string) (word, rest string) {
 	line = strings.TrimSpace(line)

@@ -11,6 +11,14 @@ func TestQuote(t *testing.T) {
 	assert.Equal(t, `''`, Quote(""))
 }
 
+func TestWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"storm-42": "storm-42", "a/b:c@d.e": "a/b:c@d.e", "": "''", "two words": "'two words'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "ø": "'ø'", "~": "'~'",
+	} {
+		assert.Equal(t, want, Word(text), text)
+	}
+}
+
 func TestFirstWord(t *testing.T) {
 	for _, tt := range []struct{ line, word, rest string }{
 		{"", "", ""},
