@@ -38,7 +38,7 @@ func (l *File) create() error {
 	dir := filepath.Dir(l.path)
 	disk.SweepTemps(dir, l.tempPrefix())
 	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
-		if err := disk.MakeDirs(dir, 0o700); err != nil {
+		if err := disk.MakeDirs(dir); err != nil {
 			return notRecorded(err)
 		}
 		if err := l.build(dir); err != nil {
@@ -71,6 +71,9 @@ func (l *File) build(dir string) error {
 		return err
 	}
 	if err := db.Close(); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp.Name(), disk.FileMode(dir)); err != nil {
 		return err
 	}
 	if err := os.Link(tmp.Name(), l.path); err != nil && !errors.Is(err, fs.ErrExist) {

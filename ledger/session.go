@@ -350,7 +350,7 @@ func (l *File) turnstile() (*os.File, error) {
 		if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
 			return nil, l.missing()
 		}
-		f, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE|disk.Nonblock, 0o600)
+		f, _, err = disk.OpenRegular(name, os.O_RDONLY|os.O_CREATE)
 	}
 	if err != nil {
 		return nil, nil

@@ -105,14 +105,14 @@ func ignoreMissing(err error) error {
 // writeCleared replaces a note. It need not survive a power failure, which ends the client as well.
 func writeCleared(state string, pid int, c cleared) error {
 	path := clearedPath(state, pid)
-	if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := disk.Mkdir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	return disk.Swap(path, text, fileMode)
+	return disk.Swap(path, text, disk.FileMode(filepath.Dir(path)))
 }
 
 // Related returns the session and those that have taken its place or whose place it has taken, one after the other, sorted:

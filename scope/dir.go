@@ -9,8 +9,6 @@ import (
 	"github.com/capgate/capgate/ledger/disk"
 )
 
-const dirMode = 0o700
-
 // openDir returns the directory that holds the markers: ErrNone when it does not exist, ErrState when it cannot be used.
 func openDir(doing, state string) (string, error) {
 	if !filepath.IsAbs(state) {
@@ -32,24 +30,18 @@ func openDir(doing, state string) (string, error) {
 	return dir, nil
 }
 
-// makeDir returns the directory that holds the markers, and makes it and its parents, all with mode 0700, where they are
-// absent. A scope directory that others may look into, as a plain mkdir leaves it, is closed to them.
+// makeDir returns the directory that holds the markers, and makes it and its parents where they are absent. What is there
+// keeps its mode.
 func makeDir(doing, state string) (string, error) {
 	dir, err := openDir(doing, state)
 	if errors.Is(err, ErrNone) {
 		// A marker whose directory a power failure takes back is one that the session can be given again.
-		if err := disk.MakeDirs(scopeDir(state), dirMode); err != nil && !errors.Is(err, disk.ErrNotDurable) {
+		if err := disk.MakeDirs(scopeDir(state)); err != nil && !errors.Is(err, disk.ErrNotDurable) {
 			return "", errState(doing, scopeDir(state), err)
 		}
 		dir, err = openDir(doing, state)
 	}
-	if err != nil {
-		return "", err
-	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode().Perm()&^dirMode != 0 {
-		_ = os.Chmod(dir, info.Mode().Perm()&dirMode) // the directory may be another user's, and still serve
-	}
-	return dir, nil
+	return dir, err
 }
 
 func notDir(info fs.FileInfo) error {

@@ -32,12 +32,12 @@ func Touch(state, session string, at time.Time, passed bool) error {
 			return err
 		}
 	}
-	f, _, err := disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow, fileMode)
+	f, _, err := disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := disk.Mkdir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		f, _, err = disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow, fileMode)
+		f, _, err = disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow)
 	}
 	if err != nil {
 		return err

@@ -197,7 +197,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 	}
 }
 
-func TestWriteClosesTheScopeDirectoryToOthersAndLeavesTheStateDirectoryAlone(t *testing.T) {
+func TestWriteLeavesDirectoriesTheirModes(t *testing.T) {
 	state := t.TempDir()
 	require.NoError(t, os.Chmod(state, 0o755))
 	put(t, state, "s", `{"runId":"old"}`)
@@ -205,7 +205,7 @@ func TestWriteClosesTheScopeDirectoryToOthersAndLeavesTheStateDirectoryAlone(t *
 	require.NoError(t, os.Chmod(Path(state, "s"), 0o644))
 	require.NoError(t, Write(state, Marker{Session: "s", Run: "r"}))
 	require.Equal(t, os.FileMode(0o755), mode(t, state))
-	require.Equal(t, os.FileMode(0o700), mode(t, filepath.Join(state, DirName)))
+	require.Equal(t, os.FileMode(0o755), mode(t, filepath.Join(state, DirName)))
 	require.Equal(t, os.FileMode(0o600), mode(t, Path(state, "s")))
 }
 

@@ -7,12 +7,10 @@ import (
 	"github.com/capgate/capgate/ledger/disk"
 )
 
-const fileMode = 0o600
-
 // Write arms the session: it makes m the session's marker, in place of any other. A zero StartedAt is not written, so that
 // the file's modification time serves.
 //
-// The file has mode 0600, in a directory of mode 0700 that is made, with its parents, when it is absent. The content goes
+// The file has the mode of [disk.FileMode], in a directory that is made, with its parents, when it is absent. The content goes
 // to a temporary file that is synced and renamed, and the directory is synced, so a crash leaves the old marker or the new one.
 //
 // The error is ErrSession for an id that no marker can have, ErrState for a directory that cannot be made or used, and a
@@ -32,7 +30,7 @@ func Write(state string, m Marker) error {
 		return err
 	}
 	path := markerPath(dir, m.Session)
-	if err := disk.Swap(path, content, fileMode); err != nil {
+	if err := disk.Swap(path, content, disk.FileMode(dir)); err != nil {
 		return &failure{doing: doing, path: path, cause: disk.Bare(err), hint: hintWrite(err)}
 	}
 	if err := disk.SyncDir(dir); err != nil && !disk.CannotSync(err) {

@@ -316,5 +316,5 @@ func store(path string, all []Admission) error {
 		return fmt.Errorf("%w: the store would grow over %d bytes: let admissions expire, or admit fewer uses", ErrInvalid, maxBytes)
 	}
 	// A use that a power cut took back could be taken again: the new content is on disk before we answer.
-	return disk.Replace(path, append(text, '\n'), 0o600)
+	return disk.Replace(path, append(text, '\n'), disk.FileMode(filepath.Dir(path)))
 }

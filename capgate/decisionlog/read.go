@@ -20,7 +20,7 @@ func open(path string, flags int) (*os.File, fs.FileInfo, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, irregular(path)
 	}
-	f, info, err := disk.OpenRegular(path, flags|disk.NoFollow, 0o600)
+	f, info, err := disk.OpenRegular(path, flags|disk.NoFollow)
 	if errors.Is(err, disk.ErrNotRegular) {
 		err = irregular(path)
 	}

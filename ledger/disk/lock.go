@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"os"
+	"path/filepath"
 )
 
 // Mode says what a lock lets others do.
@@ -15,7 +16,7 @@ const (
 )
 
 // LockPath waits for the exclusive lock of the lock file at path until ctx ends, which is [ErrLocked]. The file is made,
-// with mode 0600, where there is none; nobody may remove it, since a lock on a removed file excludes nobody who comes
+// with the mode of [FileMode], where there is none; nobody may remove it, since a lock on a removed file excludes nobody who comes
 // later. A symbolic link is not followed. unlock gives the lock back.
 //
 // The wait is in the kernel's queue and cannot be interrupted: a goroutine that is left behind at the end of ctx gives
@@ -24,10 +25,12 @@ func LockPath(ctx context.Context, path string) (unlock func(), err error) {
 	if !HasFlock {
 		return nil, &os.PathError{Op: "lock", Path: path, Err: errNoFlock}
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|NoFollow|Nonblock, 0o600)
+	mode := FileMode(filepath.Dir(path))
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|NoFollow|Nonblock, mode)
 	if err != nil {
 		return nil, err
 	}
+	share(f, mode)
 	unlock = func() { _ = f.Close() }
 	if err := TryLock(f, Exclusive); err == nil {
 		return unlock, nil

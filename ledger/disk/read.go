@@ -5,15 +5,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
-// OpenRegular opens the regular file at path, with the flags and the mode that [os.OpenFile] takes, and says what it
-// opened. It never waits for the other end of a FIFO; with [NoFollow] among the flags it follows no symbolic link.
-// Whatever else it opens there is [ErrNotRegular].
-func OpenRegular(path string, flags int, mode fs.FileMode) (*os.File, fs.FileInfo, error) {
+// OpenRegular opens the regular file at path, with the flags that [os.OpenFile] takes, and says what it opened. One that
+// it makes has the mode of [FileMode]. It never waits for the other end of a FIFO; with [NoFollow] among the flags it
+// follows no symbolic link. Whatever else it opens there is [ErrNotRegular].
+func OpenRegular(path string, flags int) (*os.File, fs.FileInfo, error) {
+	var mode fs.FileMode
+	if flags&os.O_CREATE != 0 {
+		mode = FileMode(filepath.Dir(path))
+	}
 	f, err := os.OpenFile(path, flags|Nonblock, mode)
 	if err != nil {
 		return nil, nil, err
+	}
+	if mode != 0 {
+		share(f, mode)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -29,7 +37,7 @@ func OpenRegular(path string, flags int, mode fs.FileMode) (*os.File, fs.FileInf
 // ReadRegular reads a regular file of at most limit bytes, through a symbolic link as well. It returns nothing of a
 // larger one, however large it is, and never waits for the other end of a FIFO.
 func ReadRegular(path string, limit int64) ([]byte, error) {
-	f, _, err := OpenRegular(path, os.O_RDONLY, 0)
+	f, _, err := OpenRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

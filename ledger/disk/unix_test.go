@@ -140,7 +140,7 @@ func shortPath(t *testing.T) string {
 func TestNoFollowRefusesALink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.Symlink(path+".nowhere", path))
-	_, _, err := OpenRegular(path, os.O_RDWR|os.O_CREATE|NoFollow, 0o600)
+	_, _, err := OpenRegular(path, os.O_RDWR|os.O_CREATE|NoFollow)
 	require.ErrorIs(t, err, syscall.ELOOP)
 	require.NoFileExists(t, path+".nowhere")
 }
@@ -150,7 +150,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 		top := filepath.Join(t.TempDir(), "a")
 		dir := filepath.Join(top, "b")
 		old := syscall.Umask(mask)
-		err := MakeDirs(dir, 0o700)
+		err := MakeDirs(dir)
 		replaced := Replace(filepath.Join(dir, "f"), nil, 0o640)
 		syscall.Umask(old)
 		require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestMakeDirs(t *testing.T) {
 				require.NoError(t, c.make(top))
 			}
 			for range 2 { // again, nothing changes
-				err := MakeDirs(filepath.Join(top, c.dir), 0o700)
+				err := MakeDirs(filepath.Join(top, c.dir))
 				if c.want != nil {
 					require.ErrorIs(t, err, c.want)
 					require.NotErrorIs(t, err, ErrNotDurable)
@@ -203,8 +203,8 @@ func TestDirectoriesThatAreThereKeepTheirMode(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "a")
 	require.NoError(t, os.Mkdir(top, 0o700))
 	require.NoError(t, os.Chmod(top, 0o755|os.ModeSetgid))
-	require.NoError(t, MakeDirs(filepath.Join(top, "b"), 0o700))
-	for path, want := range map[string]os.FileMode{top: 0o755, filepath.Join(top, "b"): 0o700} {
+	require.NoError(t, MakeDirs(filepath.Join(top, "b")))
+	for path, want := range map[string]os.FileMode{top: 0o755, filepath.Join(top, "b"): 0o750} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, want, info.Mode().Perm())

@@ -33,11 +33,11 @@ var errLooped = errors.New("the run is looped already")
 // lockLoop takes the run and dimension for this process, until unlock. before is what the file held.
 func lockLoop(state string, own loopFile) (before loopFile, unlock func(), err error) {
 	dir := filepath.Join(state, dirName)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := disk.Mkdir(dir); err != nil && !errors.Is(err, os.ErrExist) {
 		return before, nil, err
 	}
 	name := fmt.Sprintf("%x.json", sha256.Sum256([]byte(own.Run+"\x00"+own.Dimension)))
-	f, _, err := disk.OpenRegular(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|disk.NoFollow, 0o600)
+	f, _, err := disk.OpenRegular(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|disk.NoFollow)
 	if err != nil {
 		return before, nil, err
 	}

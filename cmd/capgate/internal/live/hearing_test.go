@@ -33,7 +33,7 @@ func TestLiveASessionWhoseSearchesAreNotCountedIsNamed(t *testing.T) {
 	requireDenials(t, s.Model, "main", "WebSearch", []bool{2: false})
 	x.requireHearing(session, "uncounted", "3 searches passed and no turn was counted",
 		"session "+session+": 3 searches passed and no turn was counted since it was armed (uncounted)")
-	require.Contains(t, x.capgate("turn", "begin", "--run", liveRun), "uncounted: session "+session+" has searched before any turn was begun")
+	require.Contains(t, x.capgate("turn", "begin", "--run", liveRun), "uncounted: session "+session+" has searched before its first turn was counted")
 	x.headless("again", "--resume", session)
 	x.requirePassed("again")
 	require.NotContains(t, oneResult(t, s.Model, "again", "Bash").Text, "uncounted")
