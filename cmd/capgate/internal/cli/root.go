@@ -49,17 +49,20 @@ func newBareRootCmd(a *App) *cobra.Command {
 		Long: `capgate stops a coding agent's research loop at its turn cap. A run may spend max-conv-turns x max-dimensions turns;
 the ledger counts them, and while a session is armed for a run, the hook denies its searches and subagents at the cap.
 
-The loop:
-  capgate scope open --session S --run R --max-conv-turns 4 --max-dimensions 2   # open the run, arm the session
-  capgate turn --run R --dimension D    # before each turn: exit status 0 = go on, 2 = the budget is spent, stop
-  capgate run show R                    # what is spent, what remains
-  capgate scope close --session S       # disarm the session
-  capgate run close R                   # end the run
+The whole loop in one command:
+  capgate loop --run R --max-conv-turns 8 -- claude -p "…"
 
-Exit status: 0 done, 1 error, 2 refused by the cap. Errors are one line on standard error.`,
-		Example: `  capgate scope open --run storm-42 --max-conv-turns 4 --max-dimensions 2
-  capgate turn --run storm-42 --dimension economics --key interview-7
-  capgate run show storm-42 --json`,
+The same in a loop of your own:
+  capgate scope open --session S --run R --max-conv-turns 8   # open the run, arm the session
+  capgate turn begin --run R        # before each turn: exit status 0 = take it, 2 = the budget is spent, stop
+  capgate turn end --run R          # after it
+  capgate run show R                # what is spent, what remains
+  capgate scope close --session S   # disarm the session
+
+Exit status: 0 done, 1 error, 2 refused by the cap, 3 not healthy. Errors are one line on standard error.`,
+		Example: `  capgate loop --run night --max-conv-turns 8 -- claude -p "Go on with the research in notes.md"
+  capgate run grant night --turns 2 --reason "two questions are open"
+  capgate status`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
