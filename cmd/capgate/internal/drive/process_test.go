@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -30,6 +31,11 @@ func TestMain(m *testing.M) {
 			Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv,
 			Config: func() (capgate.Config, error) { return capgate.LoadConfig(os.LookupEnv), nil }, Now: time.Now,
 		}, []cli.Command{{Name: "loop", New: NewLoop}}))
+	}
+	// Under nohup a hangup is ignored, and so it is in what starts below. What starts below a program that catches it has it
+	// as usual.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	os.Exit(m.Run())
 }
