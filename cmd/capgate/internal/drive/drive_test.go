@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/ledger"
 )
 
 func TestOnlyABareClaudeGetsASession(t *testing.T) {
@@ -120,6 +122,29 @@ func TestTheBarIsFullOnlyWhenAllIsSpent(t *testing.T) {
 		require.Equal(t, c.want, progress{}.bar(c.spent, c.open, c.limit), "%v", c)
 	}
 	require.Equal(t, "■■▪□□□□□", progress{utf8: true}.bar(2, 1, 8))
+}
+
+// What a loop tells to type lets this very loop go on.
+func TestTheGrantThatALoopAsksFor(t *testing.T) {
+	u := ledger.Usage{Budget: ledger.Budget{Run: "a run"}, MaxConvTurns: 2, MaxDimensions: 2, Dimensions: map[string]int64{"full": 2, "granted": 3, "half": 1}, DimensionGrants: map[string]int64{"granted": 2}}
+	fits := u
+	fits.MaxDimensions = 4
+	for _, c := range []struct {
+		name, bound, dimension string
+		u                      ledger.Usage
+		want                   string
+	}{
+		{"a run without dimensions", "turns", "", u, "--turns N --reason TEXT"},
+		{"a dimension that is full as well", "turns", "full", u, "--turns N --dimension full --reason TEXT"},
+		{"a dimension with turns of its own left", "turns", "half", u, "--turns N --reason TEXT"},
+		{"a dimension whose bound was raised", "turns", "granted", u, "--turns N --reason TEXT"},
+		{"a dimension that was not begun, and none is left", "turns", "new", u, "--dimensions 1 --reason TEXT"},
+		{"a dimension that was not begun", "turns", "new", fits, "--turns N --reason TEXT"},
+		{"the dimension's own bound", "dimension-turns", "full", u, "--turns N --dimension full --reason TEXT"},
+		{"the number of dimensions", "dimensions", "new", u, "--dimensions 1 --reason TEXT"},
+	} {
+		require.Equal(t, "capgate run grant 'a run' "+c.want, grantFor(c.bound, c.dimension, c.u), c.name)
+	}
 }
 
 // One loop at a time has a run and dimension, and the next one knows where the last one's session belongs.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/loop"
 	"github.com/capgate/capgate/cmd/capgate/internal/run"
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -55,6 +57,7 @@ dimension at a time.`,
 	}
 	run.Flag(a, cmd, &o.run)
 	o.limits.OptionalFlags(cmd)
+	cmd.Flags().SetInterspersed(false) // what follows a command that -- was forgotten before is not ours
 	cmd.Flags().Var(&o.dimension, "dimension", "dimension that the turns belong to; none by default")
 	cmd.Flags().Var(&o.session, "session", "session id; default one that belongs to the run and dimension")
 	cmd.Flags().Var(&o.until, "until", "shell command that ends the loop with 0 when it succeeds after a turn")
@@ -145,7 +148,11 @@ func looped(run, dimension string) error {
 // newDriver opens the run, or finds it where no limits are given.
 func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limits run.Limits) (*driver, ledger.Usage, error) {
 	d := &driver{App: a, cmd: cmd, command: command}
-	var err error
+	// Before anything is opened: a program that is not there would cost a turn.
+	_, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, ledger.Usage{}, fmt.Errorf("find the command: %w; nothing was begun", err)
+	}
 	if d.setting.state, err = a.StateDir(); err != nil {
 		return nil, ledger.Usage{}, err
 	}
@@ -178,7 +185,7 @@ func (d *driver) loop(managed bool, until string, left int64) error {
 		key := fmt.Sprintf("loop-%d-%d", os.Getpid(), d.Now().UnixNano())
 		r, err := d.begin(key)
 		if spent := (*ledger.SpentError)(nil); errors.As(err, &spent) {
-			return cli.WithStatus(cli.StatusRefused, d.say.spent(spent))
+			return cli.WithStatus(cli.StatusRefused, loopSpent{spent, d.grant(spent)})
 		}
 		if err != nil {
 			return err
@@ -280,14 +287,39 @@ func pending(signals <-chan os.Signal) os.Signal {
 
 // interrupted is how the loop ends after a signal. A client that was interrupted may have ended with 0.
 func (d *driver) interrupted(s os.Signal, left int64) error {
-	return cli.WithStatus(128+numberOf(s), fmt.Errorf("run %s was interrupted (%v) with %s left: the same command line goes on with it",
-		d.setting.run, s, cli.Plural(left, "turn")))
+	where := "before its first turn here"
+	if d.setting.turn > 0 {
+		where = fmt.Sprintf("in turn %d of %d", d.setting.turn, d.setting.limit)
+	}
+	return cli.WithStatus(128+numberOf(s), fmt.Errorf("run %s was interrupted (%v) %s, with %s left: %s",
+		d.setting.run, s, where, cli.Plural(left, "turn"), d.goOn(left)))
+}
+
+// goOn says how a run is gone on with.
+func (d *driver) goOn(left int64) string {
+	if left > 0 {
+		return "the same command line goes on with it"
+	}
+	return fmt.Sprintf("grant it turns (`capgate run grant %s --turns N --reason TEXT`), then the same command line goes on", shell.Word(d.setting.run))
+}
+
+// grant is the command that lets this loop go on after a refusal.
+func (d *driver) grant(e *ledger.SpentError) string {
+	ctx, cancel := d.Context(d.cmd)
+	defer cancel()
+	u, err := d.ledger.Usage(ctx, d.setting.run)
+	if err != nil {
+		u.MaxDimensions = int64(len(u.Dimensions)) + 1 // what the refusal says has to do
+	}
+	u.Run = d.setting.run
+	return grantFor(e.Bound, d.setting.dimension, u)
 }
 
 // failed is how the loop ends with its command. 2 is the word of the cap.
 func (d *driver) failed(status int) error {
-	err := fmt.Errorf("the command ended with status %d in turn %d of %d, and the loop with it: the same command line goes on with run %s",
-		status, d.setting.turn, d.setting.limit, d.setting.run)
+	left := d.setting.limit - d.setting.turn
+	err := fmt.Errorf("the command ended with status %d in turn %d of %d of run %s, and the loop with it: %s",
+		status, d.setting.turn, d.setting.limit, d.setting.run, d.goOn(left))
 	if status == cli.StatusRefused {
 		status = cli.StatusError
 	}

@@ -163,7 +163,7 @@ func TestAnInterruptedLoopGoesOnWithTheNextTurn(t *testing.T) {
 			}
 			require.NoError(t, syscall.Kill(to, c.signal))
 			require.Equal(t, c.status, l.end(cmd), l.errors.String())
-			require.Regexp(t, `capgate: run r was interrupted \([a-z ]+\) with 2 turns left: the same command line goes on with it`, l.errors.String())
+			require.Regexp(t, `capgate: run r was interrupted \([a-z ]+\) in turn 3 of 5, with 2 turns left: the same command line goes on with it`, l.errors.String())
 			require.Equal(t, !c.group, len(l.lines("told")) > 0)
 			require.Equal(t, int64(3), l.usage().Used)
 			require.Zero(t, l.usage().Turns.Open)

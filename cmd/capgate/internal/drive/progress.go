@@ -67,7 +67,7 @@ func (p progress) begun(r ledger.Receipt, at time.Time) {
 		p.line("%s %d/%d  %s  %s", p.sign("▪", "+"), r.Used, r.Limit, at.Local().Format("15:04"), p.bar(r.Used-1, 1, r.Limit))
 		return
 	}
-	p.line("capgate: %s turn %d of %d begun (run %s)", cli.Stamp(at), r.Used, r.Limit, r.Run)
+	p.line("capgate: %s turn %d of %d begun (%s)", cli.Stamp(at), r.Used, r.Limit, runOf(r))
 }
 
 func (p progress) ended(r ledger.Receipt, began, at time.Time) {
@@ -76,7 +76,15 @@ func (p progress) ended(r ledger.Receipt, began, at time.Time) {
 		p.line("  %d/%d  %s  %s  %s  %s", r.Used, r.Limit, at.Local().Format("15:04"), p.bar(r.Used, 0, r.Limit), at.Sub(began).Round(time.Second), left)
 		return
 	}
-	p.line("capgate: %s turn %d of %d ended (run %s), %s", cli.Stamp(at), r.Used, r.Limit, r.Run, left)
+	p.line("capgate: %s turn %d of %d ended (%s), %s", cli.Stamp(at), r.Used, r.Limit, runOf(r), left)
+}
+
+// runOf names the run of a turn, and its dimension.
+func runOf(r ledger.Receipt) string {
+	if r.Dimension == "" {
+		return "run " + r.Run
+	}
+	return "run " + r.Run + ", dimension " + r.Dimension
 }
 
 // met is said when the condition of --until holds.
@@ -88,16 +96,17 @@ func (p progress) silent(session string) {
 	p.line("capgate: hook: silent for session %s: no search of it is judged, only turns are counted; run capgate doctor", session)
 }
 
-// spent is the refusal that ends the loop: the line is printed with the exit status.
-func (p progress) spent(e *ledger.SpentError) error {
-	more := fmt.Sprintf("capgate run grant %s --turns N --reason TEXT", shell.Word(e.Run))
-	switch e.Bound {
-	case "dimension-turns":
-		more += " --dimension " + shell.Word(e.Dimension)
-	case "dimensions":
-		more = fmt.Sprintf("capgate run grant %s --dimensions 1 --reason TEXT", shell.Word(e.Run))
+// grantFor is the command that lets a loop of a dimension go on after a refusal. u is the run's usage, where it is known.
+func grantFor(bound, dimension string, u ledger.Usage) string {
+	command := "capgate run grant " + shell.Word(u.Run)
+	used, begun := u.Dimensions[dimension]
+	switch {
+	case bound == "dimensions", dimension != "" && !begun && int64(len(u.Dimensions)) >= u.MaxDimensions:
+		return command + " --dimensions 1 --reason TEXT"
+	case bound == "dimension-turns", begun && used >= u.MaxConvTurns+u.DimensionGrants[dimension]:
+		return command + " --turns N --dimension " + shell.Word(dimension) + " --reason TEXT"
 	}
-	return loopSpent{e, more}
+	return command + " --turns N --reason TEXT"
 }
 
 // loopSpent words the cap for who started the loop.

@@ -79,18 +79,29 @@ func (s *Sandbox) ClaudeTerminal(ctx context.Context, r ClaudeRun) (*Terminal, e
 	if r.Prompt != "" {
 		args = append([]string{r.Prompt}, args...)
 	}
-	return s.ClaudeTerminalUnder(ctx, r.Env, append([]string{s.Clients.Claude}, args...)...)
+	if err := s.settleIn(); err != nil {
+		return nil, err
+	}
+	return s.terminal(ctx, claudeName, s.Environ(r.Env...), append([]string{s.Clients.Claude}, args...))
 }
 
-// ClaudeTerminalUnder starts in a terminal a command that starts Claude Code.
+// shown has a shell run a command and show how it ended. tmux would tell of a command of its own, but has been seen to miss
+// the end of one.
+const shown = `trap : INT; "$@"; echo "status $?"; sleep 600`
+
+// ClaudeTerminalUnder starts in a terminal a command that starts Claude Code, below a shell that shows its exit status.
 func (s *Sandbox) ClaudeTerminalUnder(ctx context.Context, env []string, command ...string) (*Terminal, error) {
-	err := write(filepath.Join(s.Home, ".claude.json"), M{
+	if err := s.settleIn(); err != nil {
+		return nil, err
+	}
+	return s.terminal(ctx, claudeName, s.Environ(env...), append([]string{"sh", "-c", shown, "sh"}, command...))
+}
+
+// settleIn answers Claude Code's first-start dialogs beforehand.
+func (s *Sandbox) settleIn() error {
+	return write(filepath.Join(s.Home, ".claude.json"), M{
 		"hasCompletedOnboarding": true,
 		"customApiKeyResponses":  M{"approved": []string{apiKey}, "rejected": []string{}},
 		"projects":               M{s.Work: M{"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.terminal(ctx, claudeName, s.Environ(env...), command)
 }

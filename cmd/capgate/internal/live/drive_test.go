@@ -135,7 +135,7 @@ func TestLiveLoopInterruptedInATerminalGoesOn(t *testing.T) {
 	_, err = terminal.WaitFor(`(?s)● night: 0 of 8 turns used · session.*▪ 3/8  \d\d:\d\d  ■■▪□□□□□`)
 	require.NoError(t, err)
 	require.NoError(t, terminal.SendKeys("C-c"))
-	_, err = terminal.WaitFor(`(?s)run night was interrupted \(interrupt\) with 5 turns left: the same\s+command line goes on with it.*status 130`)
+	_, err = terminal.WaitFor(`(?s)run night was interrupted \(interrupt\) in turn 3 of 8, with\s+5\s+turns left: the same\s+command\s+line\s+goes\s+on\s+with\s+it.*status 130`)
 	require.NoError(t, err)
 	x.requireUsed("night", 3, 8)
 	x.requireArmed()

@@ -20,8 +20,8 @@ func newGrantCmd(a *cli.App) *cobra.Command {
 		Use:   "grant RUN",
 		Short: "Raise a run's limit",
 		Long: `Raises the run's limit: by some turns, by some turns of one dimension, or by dimensions of max-conv-turns turns each.
-Who granted what, and why, is a question for later: the reason is recorded with the grant. A loop that ended at the
-cap goes on with the same command line.
+The reason is recorded with the grant, and capgate ledger export shows it. A loop that ended at the cap goes on with the
+same command line.
 
 Turns that are granted without --dimension are for turns without one, or for dimensions that are not full.`,
 		Example: `  capgate run grant storm-42 --turns 4 --reason "one more source, agreed in review"
@@ -38,7 +38,6 @@ Turns that are granted without --dimension are for turns without one, or for dim
 	cmd.Flags().Var(&o.dimension, "dimension", "the dimension that --turns are for")
 	cmd.Flags().Int64Var(&o.grant.Dimensions, "dimensions", 0, "dimensions to add, at least 1")
 	cmd.Flags().Var(&o.reason, "reason", "why; recorded in the ledger")
-	cli.RequireFlags(cmd, "reason")
 	return cmd
 }
 
@@ -57,6 +56,9 @@ func grant(a *cli.App, cmd *cobra.Command, o grantOptions) error {
 		if err := cli.AtLeastOne("--dimensions", o.grant.Dimensions); err != nil {
 			return err
 		}
+	}
+	if o.reason == "" {
+		return cli.Usagef("missing --reason")
 	}
 	o.grant.Dimension = string(o.dimension)
 	l, err := a.OpenLedger()

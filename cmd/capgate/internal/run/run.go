@@ -49,6 +49,8 @@ func (s shown) status() string {
 	switch {
 	case s.Closed:
 		return "closed"
+	case s.Remaining <= 0 && s.Open > 0:
+		return "last turn"
 	case s.Remaining <= 0:
 		return "spent"
 	}

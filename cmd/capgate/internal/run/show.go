@@ -16,7 +16,7 @@ func newShowCmd(a *cli.App) *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show what a run has spent and what remains",
 		Long: `Shows the run's counters: turns used and left, and the turns of each dimension. "spent" means that the next turn would
-be refused. Reads only, so it is safe at any time.`,
+be refused, "last turn" that it would and that one is still open. Reads only, so it is safe at any time.`,
 		Example: `  capgate run show storm-42
   capgate run show storm-42 --json`,
 		Args:              cli.RunArg,
@@ -70,8 +70,8 @@ func newListCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List all runs, oldest first",
-		Long: `Lists every run in the ledger, oldest first. "open" runs take turns, "spent" ones are at their limit, "closed" ones
-are ended.`,
+		Long: `Lists every run in the ledger, oldest first. "open" runs take turns, "last turn" ones are in theirs, "spent" ones are
+at their limit, "closed" ones are ended.`,
 		Example: `  capgate run list
   capgate run list --json`,
 		Args: cli.NoArgs,
