@@ -104,7 +104,7 @@ var Table = Rows{
 	},
 	{
 		Code: CodeMarkerExpired, Outcome: gates.Pass, Needs: StageMarker,
-		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`), and so is the newest entry of its run where the ledger can tell; or from further in the future than that; the marker is removed",
+		Condition: "marker older than the TTL (`CAPGATE_SCOPE_TTL_MS`), and so is the newest entry of its run where the ledger can tell (one that is only busy may yet); or from further in the future than that; the marker is removed",
 		Why:       "a crashed run must not deny for ever",
 		Change:    "arm the session again with capgate scope open; a run that goes on keeps its sessions armed: each turn that is counted renews them",
 		// The ledger is asked about old markers only.
@@ -115,8 +115,10 @@ var Table = Rows{
 			return StageMarker
 		},
 		holds: func(f *Facts) bool {
-			// A ledger that cannot answer leaves newest zero: then the marker's own time counts alone.
-			return f.expired(time.Time{}) && f.expired(f.Budget.LastAt)
+			// A ledger that is only busy may yet tell of a newer turn: the call is denied and the marker stays. One that
+			// cannot answer leaves newest zero: then the marker's own time counts alone.
+			busy := errors.Is(f.LedgerErr, ledger.ErrBusy) || errors.Is(f.LedgerErr, ErrOverdue)
+			return f.expired(time.Time{}) && !busy && f.expired(f.Budget.LastAt)
 		},
 	},
 	{

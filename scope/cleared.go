@@ -86,6 +86,10 @@ func Follow(state, session string, pid int, now time.Time) error {
 		if err := Write(state, m); err != nil {
 			return err
 		}
+		if _, err := Read(state, from); errors.Is(err, ErrNone) { // whoever closed it meanwhile has not seen the new one
+			_, err := Close(state, session)
+			return err
+		}
 	}
 	return writeCleared(state, pid, cleared{Started: processStarted(pid), Session: from, At: now.UTC(), To: session})
 }

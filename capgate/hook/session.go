@@ -55,8 +55,13 @@ func (r *run) sessionEvent(call client.Call, f capgate.Facts) {
 // exportTo appends an export to the file that the client sources before each command of its shell, once.
 func exportTo(path, name, value string) error {
 	line := []byte("export " + name + "=" + shellQuote(value) + "\n")
-	if have, err := disk.ReadRegular(path, gates.MaxSettings); err == nil && bytes.Contains(have, line) {
-		return nil
+	if have, err := disk.ReadRegular(path, gates.MaxSettings); err == nil {
+		if bytes.Contains(have, line) {
+			return nil
+		}
+		if len(have) > 0 && !bytes.HasSuffix(have, []byte("\n")) {
+			line = append([]byte("\n"), line...) // somebody's last line is not ended
+		}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.Nonblock, 0o600)
 	if err != nil {

@@ -35,6 +35,9 @@ type ending struct {
 // somebody may have sent it to us alone.
 const forwardAgain = 2 * time.Second
 
+// lateSignal is how long we wait for a signal that the child may have ended of.
+const lateSignal = 50 * time.Millisecond
+
 // run executes the command to its end. Signals are passed on, and it is waited for all the same. The child ends with us
 // where the system can see to that, also where we are killed.
 func (c child) run() (ending, error) {
@@ -74,11 +77,24 @@ func (c child) run() (ending, error) {
 				return e, err
 			}
 			e.status = statusOf(cmd.ProcessState)
+			if e.signal == nil && e.status != 0 {
+				e.signal = c.late()
+			}
 			if held != nil {
 				e.said = held.end(e.status == 1)
 			}
 			return e, nil
 		}
+	}
+}
+
+// late returns the signal that ended a child and has not come to us yet: a terminal sends to both at once.
+func (c child) late() os.Signal {
+	select {
+	case s := <-c.signals:
+		return s
+	case <-time.After(lateSignal):
+		return nil
 	}
 }
 

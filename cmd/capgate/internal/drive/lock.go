@@ -27,6 +27,11 @@ type loopFile struct {
 	Since     time.Time `json:"since"`
 }
 
+// elsewhere reports whether the client's session of this loop belongs to another directory.
+func (own loopFile) elsewhere(before loopFile) bool {
+	return own.Dir != "" && before.Dir != "" && own.Dir != before.Dir
+}
+
 // errLooped says that another loop has the run and dimension.
 var errLooped = errors.New("the run is looped already")
 
@@ -60,6 +65,9 @@ func lockLoop(state string, own loopFile) (before loopFile, unlock func(), err e
 	}
 	if own.Dir == "" {
 		own.Dir = before.Dir
+	}
+	if own.elsewhere(before) {
+		return before, func() { _ = f.Close() }, nil // the caller refuses, and what is known stays
 	}
 	text, err = json.Marshal(own)
 	if err == nil {

@@ -85,7 +85,8 @@ type driver struct {
 	setting setting
 	signals <-chan os.Signal
 	say     progress
-	silent  bool // it was said that the hook is
+	silent  bool      // it was said that the hook is
+	renewed time.Time // when the session was armed, or the newest turn begun: what its marker's age counts from
 }
 
 func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (err error) {
@@ -108,9 +109,8 @@ func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (e
 			return fmt.Errorf("find the current directory: %w", err)
 		}
 	}
-	before, unlock, err := lockLoop(d.setting.state, loopFile{
-		Run: usage.Run, Dimension: d.setting.dimension, Ledger: head.Ledger, Dir: dir, PID: os.Getpid(), Since: a.Now().UTC(),
-	})
+	own := loopFile{Run: usage.Run, Dimension: d.setting.dimension, Ledger: head.Ledger, Dir: dir, PID: os.Getpid(), Since: a.Now().UTC()}
+	before, unlock, err := lockLoop(d.setting.state, own)
 	switch {
 	case errors.Is(err, errLooped):
 		return fmt.Errorf("%w by process %d since %s, and one loop at a time takes its turns: end that one first, or give this one a --dimension or --run of its own",
@@ -119,7 +119,7 @@ func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (e
 		return fmt.Errorf("lock the loop of run %s: %w; what stands in %s is capgate's own, and may be removed while no loop runs", usage.Run, err, filepath.Join(d.setting.state, dirName))
 	}
 	defer unlock()
-	if managed && before.Dir != "" && before.Dir != dir {
+	if own.elsewhere(before) {
 		return fmt.Errorf("run %s was begun in %s, and the client's session belongs to that directory: cd there first, or name another run", usage.Run, before.Dir)
 	}
 	d.setting.session = string(o.session)
@@ -132,6 +132,7 @@ func runLoop(a *cli.App, cmd *cobra.Command, command []string, o loopOptions) (e
 	if err := loop.Arm(a, cmd, d.ledger, d.setting.session, usage); err != nil {
 		return err
 	}
+	d.renewed = a.Now()
 	defer d.disarm()
 	d.say.header(usage, d.setting)
 	return d.loop(managed, string(o.until), usage.Remaining)
@@ -174,7 +175,11 @@ func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limi
 }
 
 // disarm ends the scope of the session and of those that took its place.
-func (d *driver) disarm() { _, _ = loop.Disarm(d.setting.state, d.setting.session) }
+func (d *driver) disarm() {
+	if _, err := loop.Disarm(d.setting.state, d.setting.session); err != nil {
+		d.Warn("session %s is still armed: %v; disarm it with capgate scope close --session %s", d.setting.session, err, d.setting.session)
+	}
+}
 
 // loop takes turns until something ends it. left is how many the run has at first.
 func (d *driver) loop(managed bool, until string, left int64) error {
@@ -183,7 +188,13 @@ func (d *driver) loop(managed bool, until string, left int64) error {
 			return d.interrupted(s, left)
 		}
 		key := fmt.Sprintf("loop-%d-%d", os.Getpid(), d.Now().UnixNano())
-		r, err := d.begin(key)
+		if err := d.rearm(); err != nil {
+			return err
+		}
+		r, s, err := d.begin(key)
+		if s != nil {
+			return d.interrupted(s, left)
+		}
 		if spent := (*ledger.SpentError)(nil); errors.As(err, &spent) {
 			return cli.WithStatus(cli.StatusRefused, loopSpent{spent, d.grant(spent)})
 		}
@@ -192,6 +203,7 @@ func (d *driver) loop(managed bool, until string, left int64) error {
 		}
 		d.setting.turn, d.setting.limit, left = r.Used, r.Limit, r.Limit-r.Used
 		began := d.Now()
+		d.renewed = began
 		d.say.begun(r, began)
 		end, err := d.turn(managed)
 		if endErr := d.end(key); endErr != nil {
@@ -220,10 +232,46 @@ func (d *driver) loop(managed bool, until string, left int64) error {
 	}
 }
 
-func (d *driver) begin(key string) (ledger.Receipt, error) {
+// begin begins a turn. A signal ends the wait for the ledger, and the turn that was begun all the same.
+func (d *driver) begin(key string) (r ledger.Receipt, s os.Signal, err error) {
 	ctx, cancel := d.Context(d.cmd)
 	defer cancel()
-	return d.ledger.BeginTurn(ctx, d.setting.run, d.setting.dimension, key, loop.Anchors(d.Places, d.setting.run)...)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r, err = d.ledger.BeginTurn(ctx, d.setting.run, d.setting.dimension, key, loop.Anchors(d.Places, d.setting.run)...)
+	}()
+	select {
+	case <-done:
+		return r, nil, err
+	case s = <-d.signals:
+		cancel()
+		<-done
+		if err == nil {
+			d.setting.turn, d.setting.limit = r.Used, r.Limit
+			_ = d.end(key)
+		}
+		return r, s, err
+	}
+}
+
+// rearm arms the session again where its marker expired in a turn that was longer than markers hold, as over a night's
+// sleep of the machine.
+func (d *driver) rearm() error {
+	_, ttl, err := d.Markers()
+	if err != nil || d.Now().Sub(d.renewed) <= ttl {
+		return err
+	}
+	if _, err := scope.Read(d.setting.state, d.setting.session); !errors.Is(err, scope.ErrNone) {
+		return nil
+	}
+	ctx, cancel := d.Context(d.cmd)
+	defer cancel()
+	u, err := d.ledger.Usage(ctx, d.setting.run)
+	if err != nil {
+		return err
+	}
+	return loop.Arm(d.App, d.cmd, d.ledger, d.setting.session, u)
 }
 
 // end ends the turn. It must not be given up because a signal came.

@@ -78,7 +78,7 @@ func verify(a *cli.App, cmd *cobra.Command) error {
 	now := a.Now()
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
-	newest := sessions.Newest(ctx, l)
+	newest := sessions.Newest(ctx, l, now)
 	for _, m := range markers {
 		if err := checkMarker(a, cmd, l, m); err != nil {
 			problem := fmt.Sprintf("marker of session %s: %v", m.Session, err)

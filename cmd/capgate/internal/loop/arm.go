@@ -73,5 +73,5 @@ func arm(a *cli.App, cmd *cobra.Command, l ledger.Ledger, session string, openRu
 func newest(a *cli.App, cmd *cobra.Command, l ledger.Ledger, run string) time.Time {
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
-	return sessions.Newest(ctx, l)(run)
+	return sessions.Newest(ctx, l, a.Now())(run)
 }

@@ -34,10 +34,22 @@ func Disarm(state, session string) (closed bool, err error) {
 		related = []string{session} // what cannot be listed may still be removed
 	}
 	var failed error
-	for _, s := range related {
-		was, err := scope.Close(state, s)
-		closed, failed = closed || was, errors.Join(failed, err)
-		_ = scope.Forget(state, s)
+	gone := map[string]bool{}
+	for len(related) > 0 {
+		for _, s := range related {
+			was, err := scope.Close(state, s)
+			closed, failed = closed || was, errors.Join(failed, err)
+			_ = scope.Forget(state, s)
+			gone[s] = true
+		}
+		// A session that was just taking the place of one of them has been armed meanwhile.
+		all, _ := scope.List(state)
+		related = nil
+		for _, m := range all {
+			if gone[m.From] && !gone[m.Session] {
+				related = append(related, m.Session)
+			}
+		}
 	}
 	return closed, failed
 }

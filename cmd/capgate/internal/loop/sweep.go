@@ -37,7 +37,7 @@ func sweep(a *cli.App, cmd *cobra.Command) error {
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	now := a.Now()
-	removed, err := scope.Sweep(state, ttl, now, sessions.Newest(ctx, l))
+	removed, err := scope.Sweep(state, ttl, now, sessions.Newest(ctx, l, now))
 	if len(removed) > 0 {
 		a.Changed()
 	}

@@ -4,6 +4,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/capgate/capgate/ledger"
@@ -50,14 +51,17 @@ func List(ctx context.Context, state string, ttl time.Duration, now time.Time, l
 }
 
 // Newest returns when the newest entry of a run was made, as [scope.Marker.Expired] takes it. Where the ledger cannot
-// answer it is zero. Each run is asked about once.
-func Newest(ctx context.Context, l ledger.Ledger) func(run string) time.Time {
+// answer it is zero, and now where it is only busy: it may yet tell of a newer one. Each run is asked about once.
+func Newest(ctx context.Context, l ledger.Ledger, now time.Time) func(run string) time.Time {
 	known := map[string]time.Time{}
 	return func(run string) time.Time {
 		at, asked := known[run]
 		if !asked {
-			if b, err := l.Budget(ctx, run, nil); err == nil {
+			switch b, err := l.Budget(ctx, run, nil); {
+			case err == nil:
 				at = b.LastAt
+			case errors.Is(err, ledger.ErrBusy):
+				at = now
 			}
 			known[run] = at
 		}
