@@ -78,6 +78,12 @@ var tableCases = []struct {
 		f.Marker = scope.Marker{ModTime: now.Add(-7 * time.Hour)}
 		f.MarkerErr = fmt.Errorf("x: %w", scope.ErrUnreadable)
 	}},
+	{CodeLedgerUnreadable, "old, and the ledger is busy: it may tell of a newer turn", func(f *Facts) {
+		f.Marker.StartedAt, f.LedgerErr, f.Budget = now.Add(-7*time.Hour), fmt.Errorf("x: %w", ledger.ErrBusy), ledger.Budget{}
+	}},
+	{CodeLedgerUnreadable, "old, and the ledger did not answer before the deadline", func(f *Facts) {
+		f.Marker.StartedAt, f.LedgerErr, f.Budget = now.Add(-7*time.Hour), fmt.Errorf("x: %w", ErrOverdue), ledger.Budget{}
+	}},
 	{CodeMarkerUnreadable, "unreadable and fresh", func(f *Facts) {
 		f.Marker = scope.Marker{ModTime: now.Add(-time.Hour)}
 		f.MarkerErr = fmt.Errorf("x: %w", scope.ErrUnreadable)
