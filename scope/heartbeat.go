@@ -27,10 +27,8 @@ func Touch(state, session string, at time.Time, passed bool) error {
 		return errSession("note heartbeat", session)
 	}
 	path := heartbeatPath(state, session)
-	if !passed {
-		if err := os.Chtimes(path, at, at); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if info, err := os.Lstat(path); !passed && err == nil && info.Mode().IsRegular() {
+		return os.Chtimes(path, at, at)
 	}
 	f, _, err := disk.OpenRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|disk.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
