@@ -5,11 +5,13 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -31,6 +33,11 @@ type Config struct {
 	Spec             string `envconfig:"CAPGATE_SPEC" meaning:"spec file; turns the subagent gates on"`
 	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off, ask or deny: what happens when a subagent is about to start; default the spec's, else off; any other word asks"`
 	Deadline         Millis `envconfig:"CAPGATE_DEADLINE_MS" meaning:"how long the hook may take from its start, in milliseconds; default 2000, also for anything but a positive number"`
+
+	// EnvFile is the entry's environment file, an absolute path; "" = it names none.
+	EnvFile string `ignored:"true"`
+	// Problem is why that file cannot be used: what is switched on there is not known then.
+	Problem error `ignored:"true"`
 }
 
 // Defaults of [Config].
@@ -68,16 +75,16 @@ func LoadConfig(lookup Lookup) Config {
 	return c
 }
 
-// Fallbacks fills fields that are empty from their second variable, where they have one.
+// Fallbacks fills fields that are empty from their second variable, where they have one. A kill switch that is on under
+// either name is on.
 func (c *Config) Fallbacks(lookup Lookup) {
 	c.each(func(field reflect.Value, tag reflect.StructTag) {
-		if field.Len() > 0 {
+		also := tag.Get("also")
+		if also == "" {
 			return
 		}
-		if also := tag.Get("also"); also != "" {
-			if v, ok := lookup(also); ok {
-				field.SetString(v)
-			}
+		if v, ok := lookup(also); ok && (field.Len() == 0 || Switch(v).On() && isKillSwitch(also)) {
+			field.SetString(v)
 		}
 	})
 }
@@ -90,7 +97,7 @@ func Variables(lookup Lookup) []Variable {
 		v := Variable{Name: tag.Get("envconfig"), Also: tag.Get("also"), Meaning: tag.Get("meaning"), Value: field.String()}
 		if v.Value != "" {
 			v.From = v.Name
-			if first, _ := lookup(v.Name); first == "" {
+			if first, _ := lookup(v.Name); first != v.Value {
 				v.From = v.Also
 			}
 		}
@@ -102,12 +109,77 @@ func Variables(lookup Lookup) []Variable {
 func (c *Config) each(visit func(field reflect.Value, tag reflect.StructTag)) {
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
-		visit(v.Field(i), v.Type().Field(i).Tag)
+		if tag := v.Type().Field(i).Tag; tag.Get("envconfig") != "" {
+			visit(v.Field(i), tag)
+		}
 	}
+}
+
+// Variables that the loading of a configuration knows by name.
+const (
+	dataDir    = "CAPGATE_DATA_DIR"
+	pluginData = "CLAUDE_PLUGIN_DATA" // Claude Code sets it for the hooks of a plugin, and for those only
+)
+
+// isKillSwitch reports whether a variable switches something of ours off.
+func isKillSwitch(name string) bool {
+	switch name {
+	case "CAPGATE_DISABLE", "CAPGATE_DISABLE_CAP", "CAPGATE_DISABLE_GATES", "VOYAGE_DISABLE_CAP_HOOK":
+		return true
+	}
+	return false
+}
+
+// isPlace reports whether a variable says where the state of an entry is.
+func isPlace(name string) bool { return name == dataDir || name == "CAPGATE_LEDGER" }
+
+// isSetting reports whether a variable is one of [Config]'s.
+func isSetting(name string) (ours bool) {
+	new(Config).each(func(_ reflect.Value, tag reflect.StructTag) {
+		ours = ours || name == tag.Get("envconfig") || name == tag.Get("also")
+	})
+	return ours
+}
+
+// HomeVariable names the variable that holds a person's home directory.
+func HomeVariable() string {
+	if runtime.GOOS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
+// DefaultStateDir is the state directory of the command line, and of an environment file that names none. It follows the
+// XDG base directory specification, by which a relative XDG_STATE_HOME is ignored. ok is false where the environment
+// names no home, either.
+func DefaultStateDir(lookup Lookup) (dir string, ok bool) {
+	if base, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "capgate"), true
+	}
+	home, _ := lookup(HomeVariable())
+	if !filepath.IsAbs(home) {
+		return "", false
+	}
+	return filepath.Join(home, ".local", "state", "capgate"), true
 }
 
 // CapOff reports whether a kill switch turns the cap off.
 func (c Config) CapOff() bool { return c.Disable.On() || c.DisableCap.On() }
+
+// Under returns the configuration as it is while an operator's off is in force; nil = none is.
+func (c Config) Under(off *control.Word) Config {
+	const on = "1"
+	switch {
+	case off == nil:
+	case off.Only == control.Cap:
+		c.DisableCap = on
+	case off.Only == control.Gates:
+		c.DisableGates = on
+	default:
+		c.Disable = on
+	}
+	return c
+}
 
 // CapOn reports whether the cap judges calls.
 func (c Config) CapOn() bool { return c.Enabled.On() && !c.CapOff() }
@@ -121,8 +193,11 @@ func (c Config) GatesActive() bool {
 	return !c.Disable.On() && !c.DisableGates.On() && (c.Declares() || c.Admission != "" && c.Admission != "off")
 }
 
-// GuardActive reports whether writes to our own files are judged: while the cap or the gates are on.
-func (c Config) GuardActive() bool { return c.CapOn() || c.GatesActive() }
+// GuardActive reports whether writes to our own files are judged: while the cap or the gates are on, or may be, because
+// the environment file cannot be read.
+func (c Config) GuardActive() bool {
+	return c.CapOn() || c.GatesActive() || c.Problem != nil && !c.Disable.On()
+}
 
 // StateDir returns the state directory, cleaned, and whether it can be one: it must be an absolute path, since the
 // hook's and the loop's working directories differ.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
@@ -20,7 +21,7 @@ type Stage uint8
 
 // The stages, in the order in which they are read: each costs more than the one before it.
 const (
-	StageConfig    Stage = iota // the environment only
+	StageConfig    Stage = iota // the environment, and what an operator says at once
 	StagePayload                // the call
 	StageSpec                   // what is declared for it: the spec, and which file it writes
 	StageMarker                 // the session's marker
@@ -41,6 +42,8 @@ type Facts struct {
 	Config Config
 	Now    time.Time
 	Known  Stage // the latest stage whose facts are filled in
+	// Halt is the operator's word that stops every call; nil = there is none. An operator's off is in Config: [Config.Under].
+	Halt *control.Word
 
 	// StagePayload
 	Call       gates.Call

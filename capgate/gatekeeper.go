@@ -52,6 +52,10 @@ func (f *Facts) decision(row Row) Decision {
 func (f *Facts) judged(row Row) []Judged {
 	var all []Judged
 	add := func(name string, v gates.Verdict) { all = append(all, Judged{name, v}) }
+	if row.Code == CodeHalted || row.Code == CodeConfigUnreadable { // nothing else matters then
+		add("cap", row.Verdict(*f))
+		return all
+	}
 	on := f.Config.GatesActive()
 	switch {
 	case !on:

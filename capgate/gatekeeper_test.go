@@ -26,7 +26,7 @@ type outside struct {
 // judge gathers facts as the hook does, and notes what it had to read.
 func (o outside) judge(t *testing.T, call gates.Call, payloadErr error) (Decision, []Stage) {
 	t.Helper()
-	f := Facts{Config: LoadConfig(lookupIn(o.env)), Now: now}
+	f := Facts{Config: LoadConfig(fromMap(o.env)), Now: now}
 	var read []Stage
 	for {
 		stage, more := f.Next()
@@ -230,9 +230,9 @@ func TestEveryGateThatWasAskedIsListed(t *testing.T) {
 func TestTheReasonOfAnUnreadableSpecSaysWhy(t *testing.T) {
 	d, _ := outside{env: env(specFile, "/s"), specErr: errDisk}.judge(t, finder, nil)
 	require.Contains(t, d.Verdict.Reason, errDisk.Error())
-	late := Facts{Config: LoadConfig(lookupIn(env(specFile, "/s"))), Now: now, Known: StagePayload, Call: finder}.Overdue()
+	late := Facts{Config: LoadConfig(fromMap(env(specFile, "/s"))), Now: now, Known: StagePayload, Call: finder}.Overdue()
 	require.Contains(t, Decide(late).Verdict.Reason, "the spec was not read before the deadline")
-	require.Contains(t, Decide(Facts{Config: LoadConfig(lookupIn(env(list, "a"))), Known: StagePayload, PayloadErr: errDisk}).Verdict.Reason, errDisk.Error())
+	require.Contains(t, Decide(Facts{Config: LoadConfig(fromMap(env(list, "a"))), Known: StagePayload, PayloadErr: errDisk}).Verdict.Reason, errDisk.Error())
 }
 
 // The spec is read for the calls that it has a say in, and for no others.
@@ -241,7 +241,7 @@ func TestTheSpecIsReadForSpawnsShellsAndSubagents(t *testing.T) {
 		call gates.Call
 		want bool
 	}{{finder, true}, {shell, true}, {foreign, true}, {reading, false}, {searching, false}, {writing, false}} {
-		f := Facts{Config: LoadConfig(lookupIn(env(specFile, "/s"))), Call: c.call}
+		f := Facts{Config: LoadConfig(fromMap(env(specFile, "/s"))), Call: c.call}
 		require.Equal(t, c.want, f.NeedsSpec(), c.call.Tool)
 		f.Config.Spec, f.Config.AllowedSubagents = "", "finder"
 		require.False(t, f.NeedsSpec(), "there is none")
@@ -252,7 +252,7 @@ func TestTheSpecIsReadForSpawnsShellsAndSubagents(t *testing.T) {
 
 // Facts that are not complete deny, should they ever be decided on.
 func TestDecidingTooEarlyDenies(t *testing.T) {
-	d := Decide(Facts{Config: LoadConfig(lookupIn(env("CAPGATE_ENABLED", "1"))), Known: StagePayload, Call: searching})
+	d := Decide(Facts{Config: LoadConfig(fromMap(env("CAPGATE_ENABLED", "1"))), Known: StagePayload, Call: searching})
 	require.Equal(t, gates.Deny, d.Verdict.Outcome)
 	require.Equal(t, CodeLedgerUnreadable, d.Verdict.Code)
 }

@@ -100,7 +100,7 @@ empty. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" 
 | variable | also read as | meaning |
 | --- | --- | --- |
 `)
-	for _, v := range Variables(lookupIn(nil)) {
+	for _, v := range Variables(fromMap(nil)) {
 		also := ""
 		if v.Also != "" {
 			also = "`" + v.Also + "`"

@@ -14,6 +14,8 @@ import (
 // Codes of the cap's table. They are stable: logs, documents and tests name them.
 const (
 	CodeKillSwitch       = "kill-switch"
+	CodeConfigUnreadable = "config-unreadable"
+	CodeHalted           = "halted"
 	CodeNotEnabled       = "not-enabled"
 	CodeUnparsable       = "unparsable"
 	CodeToolNotCapped    = "tool-not-capped"
@@ -42,6 +44,9 @@ type Row struct {
 	reason func(*Facts) string // what happened and what to do, for a deny
 }
 
+// changeKillSwitch is said of both rows of one code.
+const changeKillSwitch = "unset CAPGATE_DISABLE and CAPGATE_DISABLE_CAP (or VOYAGE_DISABLE_CAP_HOOK), or end an off with capgate on"
+
 // Rows is a decision table.
 type Rows []Row
 
@@ -49,9 +54,40 @@ type Rows []Row
 var Table = Rows{
 	{
 		Code: CodeKillSwitch, Outcome: gates.Pass,
-		Condition: "kill switch on (`CAPGATE_DISABLE` or `CAPGATE_DISABLE_CAP` is `1`)",
+		Condition: "everything is off (`CAPGATE_DISABLE` is `1`, or `capgate off` is in force)",
 		Why:       "the operator's way out",
-		Change:    "unset CAPGATE_DISABLE and CAPGATE_DISABLE_CAP (or VOYAGE_DISABLE_CAP_HOOK)",
+		Change:    changeKillSwitch,
+		holds:     func(f *Facts) bool { return f.Config.Disable.On() },
+	},
+	{
+		Code: CodeConfigUnreadable, Outcome: gates.Deny,
+		Condition: "the entry's environment file cannot be read, and the tool is capped, starts agents or is a shell, or the payload does not say",
+		Why:       "what is switched on there is not known",
+		Change:    "mend the file that the reason names, or switch everything off with CAPGATE_DISABLE=1",
+		needs:     func(f *Facts) Stage { return f.payloadIf(f.Config.Problem != nil) },
+		holds: func(f *Facts) bool {
+			return f.Config.Problem != nil && (f.PayloadErr != nil || f.Config.Caps(f.Call) || gates.Spawning(f.Call.Tool) || gates.Shell(f.Call.Tool))
+		},
+		reason: func(f *Facts) string {
+			return fmt.Sprintf("this call is denied because the settings that bound it cannot be read: %v. This holds until an operator mends them: do not retry. Write up what you have and tell the user.", f.Config.Problem)
+		},
+	},
+	{
+		Code: CodeHalted, Outcome: gates.Deny,
+		Condition: "an operator has said `capgate halt`, and the cap or the gates are on; every tool, an unreadable payload, too",
+		Why:       "stop means stop",
+		Change:    "capgate halt --lift",
+		needs:     func(f *Facts) Stage { return f.payloadIf(f.halted()) },
+		holds:     func(f *Facts) bool { return f.halted() },
+		reason: func(f *Facts) string {
+			return fmt.Sprintf("an operator has halted every tool call (%s). This is final: do not retry. Stop here and tell the user.", f.Halt.Reason)
+		},
+	},
+	{
+		Code: CodeKillSwitch, Outcome: gates.Pass,
+		Condition: "the cap is off (`CAPGATE_DISABLE_CAP` is `1`, or `capgate off --cap` is in force)",
+		Why:       "the operator's way out",
+		Change:    changeKillSwitch,
 		holds:     func(f *Facts) bool { return f.Config.CapOff() },
 	},
 	{
@@ -174,6 +210,18 @@ var Table = Rows{
 		holds:     func(*Facts) bool { return true },
 	},
 }
+
+// payloadIf is the stage of a row that needs the call only where its condition may hold: an event on which nothing may be
+// said is no tool call.
+func (f *Facts) payloadIf(needed bool) Stage {
+	if needed {
+		return StagePayload
+	}
+	return StageConfig
+}
+
+// halted reports whether a halt is in force for what is on here.
+func (f *Facts) halted() bool { return f.Halt != nil && f.Config.GuardActive() }
 
 // expired reports whether the marker has expired, with the time of its run's newest entry. Without any time there is no
 // age: such a marker is unreadable, not expired.

@@ -8,6 +8,15 @@ const (
 	toolOMPTask  = "task"     // Oh My Pi: one agent or a batch
 )
 
+// Spawning reports whether the tool starts agents.
+func Spawning(tool string) bool {
+	switch tool {
+	case toolAgent, toolTask, toolWorkflow, toolOMPTask:
+		return true
+	}
+	return false
+}
+
 // Shell reports whether the tool runs shell commands: Bash, PowerShell and Monitor of Claude Code, bash of Oh My Pi.
 func Shell(tool string) bool {
 	switch tool {

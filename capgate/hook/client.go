@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/capgate/client/omp"
@@ -15,12 +14,14 @@ var Clients = map[string]client.Client{client.Claude: claude.Client{}, client.OM
 
 // arguments are a hook's command line.
 type arguments struct {
-	client client.Client
-	env    map[string]string // for variables that are unset or empty
+	client  client.Client
+	env     map[string]string // for variables that are unset or empty
+	envFile string            // "" = none
 }
 
-// parseArguments reads a hook's command line: --client NAME, and any number of --env NAME=VALUE, with which a client
-// that cannot set the environment of its hooks (a plugin) gives defaults for it.
+// parseArguments reads a hook's command line: --client NAME, --env-file PATH with the settings of this entry of a client's
+// settings, and any number of --env NAME=VALUE, with which an entry without such a file (a plugin's) gives defaults for
+// the environment.
 func parseArguments(args []string) (arguments, error) {
 	a := arguments{client: claude.Client{}, env: map[string]string{}}
 	for len(args) > 0 {
@@ -40,6 +41,11 @@ func parseArguments(args []string) (arguments, error) {
 				return a, unknownArguments(args[:2])
 			}
 			a.env[name] = v
+		case "--env-file":
+			if value == "" || a.envFile != "" && a.envFile != value {
+				return a, unknownArguments(args[:2])
+			}
+			a.envFile = value
 		default:
 			return a, unknownArguments(args)
 		}
@@ -49,19 +55,5 @@ func parseArguments(args []string) (arguments, error) {
 }
 
 func unknownArguments(args []string) error {
-	return fmt.Errorf("unknown arguments %q: the hook takes --client claude or omp, and --env NAME=VALUE", args)
-}
-
-// lookup reads the environment, with the arguments' defaults.
-func (a arguments) lookup(env capgate.Lookup) capgate.Lookup {
-	if len(a.env) == 0 {
-		return env
-	}
-	return func(name string) (string, bool) {
-		if v, ok := env(name); ok && v != "" {
-			return v, true
-		}
-		v, ok := a.env[name]
-		return v, ok
-	}
+	return fmt.Errorf("unknown arguments %q: the hook takes --client claude or omp, --env-file PATH, and --env NAME=VALUE", args)
 }

@@ -27,6 +27,11 @@ type Process struct {
 	Start  time.Time // of the process
 	Client client.Client
 	Lookup capgate.Lookup
+	// Args and EnvFile are what the hook's entry says of its configuration: variables that it gives by --env, and the path
+	// of its environment file, "" = none.
+	Args    map[string]string
+	EnvFile string
+
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -36,15 +41,15 @@ type Process struct {
 
 // Run judges the call on stdin and ends the process through Exit. It does not return unless Exit does.
 func (p Process) Run() {
-	r := &run{Process: p}
-	r.facts.Config = capgate.LoadConfig(p.Lookup)
+	r := &run{Process: p, release: func() {}}
 	r.facts.Now = p.Start
+	watchdog := r.configure()
+	defer watchdog.Stop()
+	defer func() { r.release() }()
 	if _, more := r.facts.Next(); !more && !r.watchesSessions() {
-		r.Exit(r.say(decision{})) // all is off, before anything is read
+		r.Exit(r.say(decision{})) // all is off, before the call is read
 		return
 	}
-	timer := time.AfterFunc(r.watchdogIn(), r.overdue)
-	defer timer.Stop()
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.finish(r.denyFault(fault))
@@ -63,6 +68,7 @@ type run struct {
 	call    client.Call
 	decided *decision // what the answer will be, once it is known
 	claimed bool      // somebody is answering
+	release func()    // lets an operator's halt go on that waits for this call
 }
 
 // decision is a verdict with what the log says of it.

@@ -20,12 +20,14 @@ func Main(start time.Time, args []string) {
 		os.Exit(client.ExitBlock)
 	}
 	Process{
-		Start:  start,
-		Client: a.client,
-		Lookup: a.lookup(os.LookupEnv),
-		Stdin:  os.Stdin,
-		Stdout: disk.Descriptor(1),
-		Stderr: stderr,
-		Exit:   os.Exit,
+		Start:   start,
+		Client:  a.client,
+		Lookup:  os.LookupEnv,
+		Args:    a.env,
+		EnvFile: a.envFile,
+		Stdin:   os.Stdin,
+		Stdout:  disk.Descriptor(1),
+		Stderr:  stderr,
+		Exit:    os.Exit,
 	}.Run()
 }

@@ -1,0 +1,136 @@
+// Package control keeps an operator's word that holds at once, in running sessions: off.json and halt.json in the state
+// directory, each one JSON object:
+//
+//	{"at":"2026-03-01T22:00:00Z", "until":"2026-03-01T22:10:00Z", "only":"cap", "reason":"…", "by":"alice"}
+//
+// "until" and "only" may be absent: without the first it holds until it is taken back, and "only" is cap or gates where
+// an off is not for everything. Both files are written like a marker is: whole or not at all.
+//
+// An off that cannot be read is none, and a halt that cannot be read is in force: in doubt the hook judges, and stop means
+// stop.
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/capgate/capgate/ledger/disk"
+)
+
+// Names of the files in the state directory.
+const (
+	OffFile  = "off.json"
+	HaltFile = "halt.json"
+)
+
+// What an off is for.
+const (
+	Everything = ""
+	Cap        = "cap"
+	Gates      = "gates"
+)
+
+// maxBytes bounds a file: it is read while a call waits.
+const maxBytes = 64 << 10
+
+// Word is what an operator said.
+type Word struct {
+	At     time.Time  `json:"at"`              // UTC
+	Until  *time.Time `json:"until,omitempty"` // UTC; it is over from then on. nil = until it is taken back
+	Only   string     `json:"only,omitempty"`  // of an off: [Cap], [Gates], or [Everything]
+	Reason string     `json:"reason"`
+	By     string     `json:"by"` // the user who said it, as the system calls him
+}
+
+// State is what holds in a state directory. The zero value is what holds where nobody has said anything.
+type State struct {
+	Off  *Word // in force
+	Halt *Word // in force; empty but for its time where the file cannot be read
+}
+
+// Read returns what holds at a time.
+func Read(state string, now time.Time) State {
+	var s State
+	if Halted(state) {
+		halt, err := read(state, HaltFile)
+		if err != nil {
+			halt = Word{Reason: "its file cannot be read: " + disk.Bare(err).Error()}
+		}
+		s.Halt = &halt
+		return s
+	}
+	if off, err := read(state, OffFile); err == nil && off.valid() && (off.Until == nil || now.Before(*off.Until)) {
+		s.Off = &off
+	}
+	return s
+}
+
+func (w Word) valid() bool {
+	return !w.At.IsZero() && (w.Only == Everything || w.Only == Cap || w.Only == Gates)
+}
+
+// Halted reports whether a halt is in force: one look, for the path of every call. In a directory that cannot be searched
+// there is none to be seen: there the table denies what it would have to count.
+func Halted(state string) bool {
+	_, err := os.Lstat(filepath.Join(state, HaltFile))
+	return err == nil
+}
+
+func read(state, name string) (w Word, err error) {
+	path := filepath.Join(state, name)
+	text, err := disk.ReadRegular(path, maxBytes)
+	if err != nil {
+		return w, err
+	}
+	if err := json.Unmarshal(text, &w); err != nil {
+		return w, fmt.Errorf("read %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// Off switches off, in the place of what an earlier one said.
+func Off(state string, w Word) error { return write(state, OffFile, w) }
+
+// On takes an off back, and reports whether there was one.
+func On(state string) (was bool, err error) { return remove(state, OffFile) }
+
+// Halt stops every call, and ends an off. It returns when no call that was let through before is under way any more: see
+// [Drain].
+func Halt(state string, w Word) error {
+	if err := write(state, HaltFile, w); err != nil {
+		return err
+	}
+	_, err := On(state)
+	return err
+}
+
+// Lift takes a halt back, and reports whether there was one.
+func Lift(state string) (was bool, err error) { return remove(state, HaltFile) }
+
+func write(state, name string, w Word) error {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(state, name)
+	if err := disk.Replace(path, append(text, '\n'), disk.FileMode(state)); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func remove(state, name string) (was bool, err error) {
+	path := filepath.Join(state, name)
+	switch err := os.Remove(path); {
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("remove %s: %w", path, err)
+	}
+	return false, nil
+}
