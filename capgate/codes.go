@@ -29,13 +29,21 @@ var Codes = []Code{
 	{CodeAdmitted, gates.Pass, "admission", "an operator had admitted the spawn beforehand", "capgate admit revoke ID"},
 	{CodeAdmit, gates.Pass, "admission", "an operator admitted spawns beforehand (capgate admit); nothing was judged", "capgate admit revoke ID"},
 	{CodeAdmitRevoked, gates.Pass, "admission", "an operator revoked an admission (capgate admit revoke); nothing was judged", "admit again"},
+	{CodeOff, gates.Pass, "", "an operator switched the hook off (capgate off); nothing was judged", "capgate on"},
+	{CodeOn, gates.Pass, "", "an operator ended an off (capgate on); nothing was judged", "capgate off"},
+	{CodeHalt, gates.Pass, "", "an operator stopped every call (capgate halt); nothing was judged", "capgate halt --lift"},
+	{CodeHaltLifted, gates.Pass, "", "an operator ended a halt (capgate halt --lift); nothing was judged", "capgate halt"},
 	{CodePanic, gates.Deny, "", "a fault of capgate itself", "report it, with the output of capgate version"},
 }
 
-// Codes of the log's lines about admissions, which the command line writes.
+// Codes of the log's lines about what an operator said, which the command line writes.
 const (
 	CodeAdmit        = "admit"
 	CodeAdmitRevoked = "admit-revoked"
+	CodeOff          = "off"
+	CodeOn           = "on"
+	CodeHalt         = "halt"
+	CodeHaltLifted   = "halt-lifted"
 )
 
 // CodePanic is the code of a deny whose reason is a fault of our own.

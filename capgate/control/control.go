@@ -134,3 +134,30 @@ func remove(state, name string) (was bool, err error) {
 	}
 	return false, nil
 }
+
+// OffText says in words what an off is, who said it and why.
+func (w Word) OffText() string {
+	what := "everything is off"
+	switch w.Only {
+	case Cap:
+		what = "the cap is off"
+	case Gates:
+		what = "the subagent gates are off"
+	}
+	until := " until capgate on"
+	if w.Until != nil {
+		until = " until " + w.Until.UTC().Format(time.RFC3339)
+	}
+	return what + until + w.why()
+}
+
+// HaltText says in words who halted every call, and why.
+func (w Word) HaltText() string { return "halted until capgate halt --lift" + w.why() }
+
+func (w Word) why() string {
+	by := ""
+	if w.By != "" {
+		by = fmt.Sprintf(", by %s at %s", w.By, w.At.UTC().Format(time.RFC3339))
+	}
+	return by + ": " + w.Reason
+}

@@ -40,11 +40,25 @@ func (r *run) entry(file map[string]string) capgate.Entry {
 	return capgate.Entry{Args: r.Args, File: file, HasFile: r.EnvFile != ""}
 }
 
+// ParseEntry reads what a hook's command line says of its configuration: its own variables, and the path of its environment
+// file, "" = it names none.
+func ParseEntry(args []string) (e capgate.Entry, envFile string, err error) {
+	a, err := parseArguments(args)
+	return capgate.Entry{Args: a.env, HasFile: a.envFile != ""}, a.envFile, err
+}
+
 // ReadConfig returns the configuration of an entry, whose environment file is at a path, "" = it names none. Where that
 // cannot be read the configuration says so.
 func ReadConfig(e capgate.Entry, envFile string, lookup capgate.Lookup) capgate.Config {
+	c, _ := ReadSettings(e, envFile, lookup)
+	return c
+}
+
+// ReadSettings is [ReadConfig], with the lookup that the configuration was loaded by.
+func ReadSettings(e capgate.Entry, envFile string, lookup capgate.Lookup) (capgate.Config, capgate.Lookup) {
 	if envFile == "" {
-		return capgate.LoadConfig(e.Settings(lookup))
+		settings := e.Settings(lookup)
+		return capgate.LoadConfig(settings), settings
 	}
 	path, err := EnvFilePath(envFile, lookup)
 	if err == nil {
@@ -53,7 +67,7 @@ func ReadConfig(e capgate.Entry, envFile string, lookup capgate.Lookup) capgate.
 	e.HasFile = true
 	c := loadConfig(e, lookup, err)
 	c.EnvFile = path
-	return c
+	return c, e.Settings(lookup)
 }
 
 // loadConfig is the configuration of an entry with an environment file, or without it where it cannot be read. Then

@@ -46,9 +46,9 @@ func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
 		want  string
 	}{
 		"before": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) {
-			o.Config = func() (capgate.Config, error) { panic("one\ntwo") }
+			o.Environment = func() (capgate.Config, error) { panic("one\ntwo") }
 		}, `one\ntwo`},
-		"a nil pointer": {[]string{"log"}, func(o *cli.Outside) { o.Config = nil }, "runtime error: invalid memory address or nil pointer dereference"},
+		"a nil pointer": {[]string{"log"}, func(o *cli.Outside) { o.Environment = nil }, "runtime error: invalid memory address or nil pointer dereference"},
 		"after": {[]string{"turn", "--run", "R"}, func(o *cli.Outside) { o.Stdout = panicking{} },
 			"no printer; what was asked is done all the same"},
 	} {
@@ -174,7 +174,7 @@ func TestConfigError(t *testing.T) {
 	for _, args := range [][]string{{"scope", "list"}, {"run", "list"}, {"log"}, {"ledger", "verify"}} {
 		var out, errs bytes.Buffer
 		o := b.Outside(&out, &errs, args...)
-		o.Config = func() (capgate.Config, error) { return capgate.Config{}, errors.New("no environment") }
+		o.Environment = func() (capgate.Config, error) { return capgate.Config{}, errors.New("no environment") }
 		assert.Equal(t, cli.StatusError, cli.Main(o, commands), args)
 		assert.Equal(t, "capgate: no environment\n", errs.String(), args)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/ledger"
 	"github.com/capgate/capgate/cmd/capgate/internal/look"
 	"github.com/capgate/capgate/cmd/capgate/internal/loop"
+	"github.com/capgate/capgate/cmd/capgate/internal/power"
 	"github.com/capgate/capgate/cmd/capgate/internal/probe"
 	"github.com/capgate/capgate/cmd/capgate/internal/run"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
@@ -39,6 +40,9 @@ var commands = []cli.Command{
 	{Name: "run", New: func(a *cli.App) *cobra.Command { return run.New(a, drive.NewExec(a)) }},
 	{Name: "ledger", New: ledger.New},
 	{Name: "status", New: look.NewStatus},
+	{Name: "off", New: power.NewOff},
+	{Name: "on", New: power.NewOn},
+	{Name: "halt", New: power.NewHalt},
 	{Name: "log", New: look.NewLog},
 	{Name: "explain", New: look.NewExplain},
 	{Name: "spec", New: spec.New},
@@ -67,14 +71,14 @@ func main() {
 	// ignored, because the commands of a loop would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(cli.Main(cli.Outside{
-		Args:    os.Args[1:],
-		Stdin:   os.Stdin,
-		Stdout:  os.Stdout,
-		Stderr:  os.Stderr,
-		Lookup:  os.LookupEnv,
-		Config:  processConfig,
-		Now:     time.Now,
-		Version: version,
+		Args:        os.Args[1:],
+		Stdin:       os.Stdin,
+		Stdout:      os.Stdout,
+		Stderr:      os.Stderr,
+		Lookup:      os.LookupEnv,
+		Environment: processConfig,
+		Now:         time.Now,
+		Version:     version,
 	}, commands))
 }
 

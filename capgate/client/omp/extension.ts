@@ -12,9 +12,12 @@
 // - Extensions that are given by -e are not loaded into revived agents, and none at all into subagents of plan mode.
 
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 
 const HOOK: string = "@HOOK@";
 const ENV: Record<string, string> = {};
+// The settings of this installation, read by the hook at each call.
+const ENV_FILE: string = "";
 
 interface Entry {
 	type: string;
@@ -54,8 +57,17 @@ const REFUSED_OTHER = "User did not approve this call. Continue without it.";
 const env = { ...process.env, ...ENV };
 
 // A little over the hook's own deadline, and less than the 30 s after which the client would block in its own words.
-const deadline = Number(env.CAPGATE_DEADLINE_MS);
+const deadline = Number(ENV_FILE ? deadlineIn(ENV_FILE) : env.CAPGATE_DEADLINE_MS);
 const timeout = Math.min((deadline > 0 ? deadline : 2000) + 1000, 25_000);
+
+// deadlineIn finds the deadline in the environment file, as it was when the client started.
+function deadlineIn(file: string): string | undefined {
+	try {
+		return /^\s*CAPGATE_DEADLINE_MS\s*=\s*["']?(\d+)["']?\s*$/m.exec(readFileSync(file, "utf8"))?.[1];
+	} catch {
+		return undefined; // the hook will say so
+	}
+}
 
 // The most that an answer may have, in characters: a reason has at most 2,000.
 const LONGEST_ANSWER = 1 << 20;
@@ -112,7 +124,7 @@ function ask(call: string): Promise<Answer> {
 	return new Promise((resolve, reject) => {
 		let out = "";
 		let err = "";
-		const hook = spawn(HOOK, ["--client", "omp"], { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+		const hook = spawn(HOOK, ["--client", "omp", ...(ENV_FILE ? ["--env-file", ENV_FILE] : [])], { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
 		const give = (settle: () => void): void => {
 			clearTimeout(timer);
 			hook.kill("SIGKILL"); // it may be in the middle of something; once it has ended this does nothing

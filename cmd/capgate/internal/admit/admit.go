@@ -18,9 +18,6 @@ import (
 	"github.com/capgate/capgate/scope"
 )
 
-// agentVariable is what clients set in the shells that their agents use.
-const agentVariable = "CLAUDECODE"
-
 // defaultFor is how long an admission holds: long enough to start what it is for, no longer.
 const defaultFor = 10 * time.Minute
 
@@ -84,8 +81,8 @@ func admit(a *cli.App, cmd *cobra.Command, o options) error {
 	case strings.TrimSpace(reason) == "":
 		return cli.Usagef("--reason is blank: say why")
 	}
-	if v, _ := a.Lookup(agentVariable); v != "" {
-		return fmt.Errorf("nothing is admitted, because this shell is an agent's (%s is set) and an agent must not admit its own subagents: run it in a terminal of your own", agentVariable)
+	if err := a.OperatorOnly("nothing is admitted"); err != nil {
+		return err
 	}
 	state, err := a.StateDir()
 	if err != nil {

@@ -25,7 +25,7 @@ type Outside struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Lookup         capgate.Lookup                 // an environment variable
-	Config         func() (capgate.Config, error) // the configuration in the same environment
+	Environment    func() (capgate.Config, error) // the configuration in the same environment
 	Now            func() time.Time
 	Version        string // as the linker was told; "" = as the go command knows it
 }
@@ -43,11 +43,10 @@ type App struct {
 
 // NewApp returns the state of one command line. Its results go to the standard output of o, buffered.
 func NewApp(o Outside) *App {
-	o.Config = sync.OnceValues(o.Config)
 	return &App{
 		Outside: o,
 		Printer: &Printer{out: bufio.NewWriter(o.Stdout)},
-		Places:  &Places{lookup: o.Lookup, config: o.Config, now: o.Now},
+		Places:  &Places{lookup: o.Lookup, process: sync.OnceValues(o.Environment), now: o.Now},
 	}
 }
 

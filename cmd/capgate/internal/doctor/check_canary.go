@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -65,12 +68,17 @@ func canary(ctx context.Context, h settings.Hook) error {
 		{"another", `"WebSearch","tool_input":{}`, "CAPGATE_ENABLED=1", 0},
 		{"another", `"Agent","tool_input":{"subagent_type":"capgate-doctor-y","description":"d","prompt":"p"}`, "CAPGATE_ALLOWED_SUBAGENTS=capgate-doctor-x", 2},
 	} {
+		test := []string{c.env, "CAPGATE_DATA_DIR=" + dir}
+		h, err := withEnvFile(h, filepath.Join(dir, "canary.env"), test)
+		if err != nil {
+			return err
+		}
 		cmd := hookRun(ctx, h)
-		cmd.Env = []string{c.env, "CAPGATE_DATA_DIR=" + dir, "HOME=" + dir}
+		cmd.Env = append(test, "HOME="+dir)
 		cmd.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"` + c.session + `","tool_name":` + c.tool + `}`)
 		var out, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &stderr, time.Second
-		err := cmd.Run()
+		err = cmd.Run()
 		if cmd.ProcessState == nil {
 			return err
 		}
@@ -84,6 +92,22 @@ func canary(ctx context.Context, h settings.Hook) error {
 		}
 	}
 	return nil
+}
+
+// withEnvFile returns the entry with another environment file in the place of its own, which holds the variables. An entry
+// without one stays as it is.
+func withEnvFile(h settings.Hook, path string, vars []string) (settings.Hook, error) {
+	words := append([]string{h.Command}, h.Args...)
+	if h.Args == nil {
+		words, _ = shell.Words(h.Command)
+	}
+	at := slices.Index(words, "--env-file")
+	if at < 0 || at+1 == len(words) {
+		return h, nil
+	}
+	words[at+1] = path
+	h.Command, h.Args = words[0], words[1:]
+	return h, os.WriteFile(path, []byte(strings.Join(vars, "\n")+"\n"), 0o600)
 }
 
 // hookRun runs an entry as the client does: by itself, or in the shell form by a shell.

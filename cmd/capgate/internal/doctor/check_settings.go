@@ -11,6 +11,8 @@ func checkSettings(x Examination) []Finding {
 	f := findings{check: "settings"}
 	for _, l := range x.Layers {
 		switch {
+		case l.Err != nil && l.Place == placeEnvFile:
+			f.add(Fail, l.Err.Error(), "capped tools, subagents and shells are denied in every session, because it is not known what is switched on", "mend the file by hand, or capgate install")
 		case l.Err != nil:
 			f.add(Fail, fmt.Sprintf("%s: %v", l.Path, l.Err), "the client ignores a broken file, and the hook with it", "mend the file by hand")
 		case l.Doc != nil && l.Doc.Flag("disableAllHooks"):

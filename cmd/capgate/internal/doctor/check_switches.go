@@ -34,7 +34,17 @@ func checkSwitches(x Examination) []Finding {
 			f.add(Warn, found, "an agent that may write in this project can write this file", "keep switches in the user's settings: capgate install --scope user, capgate uninstall --scope "+layer.Place)
 		}
 	}
+	if x.Said.Halt != nil {
+		f.add(Warn, x.Said.Halt.HaltText(), "every tool call is denied", "capgate halt --lift")
+	}
+	if x.Said.Off != nil {
+		f.add(Warn, x.Said.Off.OffText(), "nothing is judged meanwhile of what is off", "capgate on")
+	}
+	for _, name := range capgate.UnknownSettings(x.Entry.File) {
+		f.add(Warn, name+" in the environment file", "it is no setting of capgate's: it does nothing there", "take it out, or see capgate help environment")
+	}
 	switch {
+	case x.EntryErr != nil: // said of the file
 	case !x.Config.Enabled.On() && !x.Config.CapOff():
 		f.add(Fail, "CAPGATE_ENABLED is not 1 for the hook", "the cap is off", "capgate install")
 	case x.Config.CapOn():

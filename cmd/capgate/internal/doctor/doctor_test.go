@@ -96,23 +96,23 @@ func TestTheDoctorFinds(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(p.Hook), "claude")))
 		}},
 		{"a kill switch", "switch", Warn, "CAPGATE_DISABLE_CAP=1, from ", func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"CAPGATE_ENABLED"`, `"CAPGATE_DISABLE_CAP": "1", "CAPGATE_ENABLED"`)
+			p.Set("CAPGATE_DISABLE_CAP=1")
 		}},
 		{"a kill switch by its old name", "switch", Warn, "VOYAGE_DISABLE_CAP_HOOK=1", func(t *testing.T, p *setuptest.Patient) { p.Env["VOYAGE_DISABLE_CAP_HOOK"] = "1" }},
 		{"a value that is not 1", "switch", Fail, "CAPGATE_ENABLED=true", func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"CAPGATE_ENABLED": "1"`, `"CAPGATE_ENABLED": "true"`)
+			p.Set("CAPGATE_ENABLED=true")
 		}},
-		{"not enabled", "switch", Fail, "CAPGATE_ENABLED is not 1", func(t *testing.T, p *setuptest.Patient) { p.Edit(`"CAPGATE_ENABLED": "1",`, ``) }},
-		{"a switch in a file of the project", "switch", Warn, "CAPGATE_ENABLED=0, from ", func(t *testing.T, p *setuptest.Patient) {
+		{"not enabled", "switch", Fail, "CAPGATE_ENABLED is not 1", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_ENABLED=") }},
+		{"a switch in a file of the project", "switch", Warn, "CAPGATE_DISABLE_CAP=1, from ", func(t *testing.T, p *setuptest.Patient) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(p.Settings("local")), 0o700))
-			require.NoError(t, os.WriteFile(p.Settings("local"), []byte(`{"env":{"CAPGATE_ENABLED":"0"}}`), 0o600))
+			require.NoError(t, os.WriteFile(p.Settings("local"), []byte(`{"env":{"CAPGATE_DISABLE_CAP":"1"}}`), 0o600))
 		}},
-		{"an odd TTL", "times", Fail, "CAPGATE_SCOPE_TTL_MS=6h", func(t *testing.T, p *setuptest.Patient) { p.Env["CAPGATE_SCOPE_TTL_MS"] = "6h" }},
-		{"a short TTL", "times", Warn, "CAPGATE_SCOPE_TTL_MS is 5ms", func(t *testing.T, p *setuptest.Patient) { p.Env["CAPGATE_SCOPE_TTL_MS"] = "5" }},
-		{"a deadline beyond the client's", "times", Warn, "CAPGATE_DEADLINE_MS is 1m0s", func(t *testing.T, p *setuptest.Patient) { p.Env["CAPGATE_DEADLINE_MS"] = "60000" }},
+		{"an odd TTL", "times", Fail, "CAPGATE_SCOPE_TTL_MS=6h", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_SCOPE_TTL_MS=6h") }},
+		{"a short TTL", "times", Warn, "CAPGATE_SCOPE_TTL_MS is 5ms", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_SCOPE_TTL_MS=5") }},
+		{"a deadline beyond the client's", "times", Warn, "CAPGATE_DEADLINE_MS is 1m0s", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_DEADLINE_MS=60000") }},
 		{"no state directory", "state", Warn, "is not there", func(t *testing.T, p *setuptest.Patient) { require.NoError(t, os.Remove(p.State)) }},
 		{"a relative state directory", "state", Fail, `"state"`, func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"CAPGATE_DATA_DIR": "[^"]*"`, `"CAPGATE_DATA_DIR": "state"`)
+			p.Set("CAPGATE_DATA_DIR=state")
 		}},
 		{"too open", "state", Warn, "has mode 0755", func(t *testing.T, p *setuptest.Patient) { require.NoError(t, os.Chmod(p.State, 0o755)) }},
 		{"a file in its place", "state", Fail, "is not a directory", func(t *testing.T, p *setuptest.Patient) {
@@ -163,9 +163,9 @@ func TestTheDoctorFinds(t *testing.T) {
 		{"an entry of another type", "hook", Fail, `has the type "http"`, func(t *testing.T, p *setuptest.Patient) { p.Edit(`"type": "command"`, `"type": "http"`) }},
 		{"a timeout that is a text", "hook", Warn, "has a timeout of 0 s", func(t *testing.T, p *setuptest.Patient) { p.Edit(`"timeout": 10,`, `"timeout": "10",`) }},
 		{"the shell form of a program that is gone", "hook", Fail, "there is no such file", func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"command": "[^"]*",\s*"args": \[\]`, `"command": "/none/capgate-hook --client claude"`)
+			p.Edit(`"command": "[^"]*",\s*"args": \[[^]]*\]`, `"command": "/none/capgate-hook --client claude"`)
 		}},
-		{"a capped tool in other letters", "switch", Warn, "CAPGATE_CAP_TOOLS names websearch", func(t *testing.T, p *setuptest.Patient) { p.Env["CAPGATE_CAP_TOOLS"] = "websearch,WebFetch" }},
+		{"a capped tool in other letters", "switch", Warn, "CAPGATE_CAP_TOOLS names websearch", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_CAP_TOOLS=websearch,WebFetch") }},
 		{"broken admissions", "state", Warn, "admissions.json", func(t *testing.T, p *setuptest.Patient) {
 			require.NoError(t, os.WriteFile(filepath.Join(p.State, "admissions.json"), []byte("{"), 0o600))
 		}},
@@ -175,7 +175,18 @@ func TestTheDoctorFinds(t *testing.T) {
 		{"a hook without gates", "canary", Fail, "should end with exit status 2 ended with 0", func(t *testing.T, p *setuptest.Patient) {
 			real := p.Hook + "-real"
 			require.NoError(t, os.Rename(p.Hook, real))
-			require.NoError(t, os.WriteFile(p.Hook, []byte("#!/bin/sh\nunset CAPGATE_ALLOWED_SUBAGENTS\nexec '"+real+"' \"$@\"\n"), 0o700))
+			require.NoError(t, os.WriteFile(p.Hook, []byte("#!/bin/sh\nsed -i /SUBAGENTS/d \"$2\"\nexec '"+real+"' \"$@\"\n"), 0o700))
+		}},
+		{"an environment file that is gone", "settings", Fail, "capgate.env: no such file", func(t *testing.T, p *setuptest.Patient) { require.NoError(t, os.Remove(p.EnvFile())) }},
+		{"an environment file that is broken", "settings", Fail, "line 5 is not NAME=VALUE", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_ADMISSION ask") }},
+		{"a mistyped setting", "switch", Warn, "CAPGATE_DISABEL in the environment file", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_DISABEL=1") }},
+		{"everything is off", "switch", Warn, "everything is off until capgate on", func(t *testing.T, p *setuptest.Patient) {
+			_, exit := p.Run("off", "--reason", "a test")
+			require.Equal(t, 0, exit)
+		}},
+		{"halted", "switch", Warn, "halted until capgate halt --lift", func(t *testing.T, p *setuptest.Patient) {
+			_, exit := p.Run("halt", "--reason", "a test")
+			require.Equal(t, 0, exit)
 		}},
 		{"a broken spec", "spec", Fail, "unknown key", func(t *testing.T, p *setuptest.Patient) {
 			spec := filepath.Join(p.Home, "spec.json")
@@ -184,7 +195,7 @@ func TestTheDoctorFinds(t *testing.T) {
 			require.NoError(t, os.WriteFile(spec, []byte(`{"agents":{}}`), 0o600))
 		}},
 		{"the foreground gate without its variable", "foreground", Fail, claude.NoBackground, func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"CAPGATE_ENABLED"`, `"CAPGATE_ALLOWED_SUBAGENTS": "a", "CAPGATE_ENABLED"`)
+			p.Set("CAPGATE_ALLOWED_SUBAGENTS=a")
 		}},
 		{"Oh My Pi's hook is gone", "omp", Fail, "cannot be run", func(t *testing.T, p *setuptest.Patient) {
 			p.Install("--client", "omp")
@@ -218,7 +229,7 @@ func TestTheDoctorIsContentWith(t *testing.T) {
 			p.Edit(`"PreToolUse": \[\s*\{`, `"PreToolUse": [ { "matcher": ".*",`)
 		},
 		"the shell form": func(_ *testing.T, p *setuptest.Patient) {
-			p.Edit(`"command": "([^"]*)",\s*"args": \[\]`, `"command": "$1 --client claude"`)
+			p.Edit(`"command": "([^"]*)",\s*"args": \[[^]]*\]`, `"command": "$1 --client claude --env-file `+p.EnvFile()+`"`)
 		},
 		"Oh My Pi alone": func(t *testing.T, p *setuptest.Patient) {
 			_, exit := p.Run("uninstall")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/control"
+	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
@@ -18,14 +20,17 @@ import (
 
 // Examination is what the checks look at.
 type Examination struct {
-	Layers     []*Layer    // the client's settings files, weakest first
-	Extensions []Extension // ours, of Oh My Pi
+	Layers     []*Layer              // the client's settings files, weakest first
+	Extensions []installed.Extension // ours, of Oh My Pi
+	Entry      capgate.Entry         // what the strongest entry says of its configuration
+	EntryErr   error                 // why its environment file cannot be used
 	Client     Client
 	Now        time.Time
 
 	Shell      capgate.Lookup // this shell's environment
 	ShellState string         // the state directory that this shell's commands use; "" = there is none
 	Config     capgate.Config // the hook's
+	Said       control.State  // what an operator says at once in the hook's state directory
 
 	Spec          gates.Spec // that the hook's configuration names
 	SpecErr       error
@@ -60,21 +65,16 @@ type Client struct {
 const (
 	placeManaged = "managed"
 	placeOMP     = "omp"
+	placeEnvFile = "environment file"
 )
 
 // Layer is one settings file of the client.
 type Layer struct {
-	Place string // a scope of install, "managed" or "omp"
+	Place string // a scope of install, "managed", "omp" or "environment file"
 	Path  string
 	Text  []byte
 	Doc   *settings.Doc // nil where there is no file, or a broken one
 	Err   error
-}
-
-// Extension is Oh My Pi's extension of ours in one scope.
-type Extension struct {
-	Scope, Path, Hook string
-	Env               map[string]string
 }
 
 // layerOf returns the strongest settings file that sets a variable.
@@ -90,12 +90,15 @@ func (x Examination) layerOf(name string) (value string, layer *Layer) {
 	return value, layer
 }
 
-// effective is the environment that a hook gets: this shell's, and over it the settings'.
+// effective is what the hook reads its configuration from: this shell's environment, over it the settings', and what its
+// entry says.
 func (x Examination) effective(name string) (string, bool) {
-	if v, l := x.layerOf(name); l != nil {
-		return v, true
-	}
-	return x.Shell(name)
+	return x.Entry.Settings(func(name string) (string, bool) {
+		if v, l := x.layerOf(name); l != nil && l.Place != placeEnvFile {
+			return v, true
+		}
+		return x.Shell(name)
+	})(name)
 }
 
 // hooks returns the installed entries for an event, with the files they stand in.

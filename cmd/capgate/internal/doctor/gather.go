@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,9 +14,11 @@ import (
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	process "github.com/capgate/capgate/cmd/capgate/internal/client"
+	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
@@ -26,12 +29,13 @@ import (
 func gather(ctx context.Context, a *cli.App, bin string) (Examination, error) {
 	x := Examination{
 		Now: a.Now(), Shell: a.Lookup, Files: osFiles{},
-		Canary: func(h settings.Hook) error { return canary(ctx, h) },
 	}
+	x.Canary = func(h settings.Hook) error { return canary(ctx, h) }
 	if err := x.gatherLayers(); err != nil {
 		return x, err
 	}
 	x.Config = capgate.LoadConfig(x.effective)
+	x.Config.Problem = x.EntryErr
 	if state, err := a.StateDir(); err == nil {
 		x.ShellState = state
 	}
@@ -54,18 +58,54 @@ func (x *Examination) gatherLayers() error {
 			x.Layers = append(x.Layers, readLayer(place, path))
 		}
 	}
-	if path := managedSettings(); path != "" && !x.hasFile(path) {
+	for _, path := range installed.ManagedSettings() {
+		if x.hasFile(path) {
+			continue
+		}
 		if layer := readLayer(placeManaged, path); layer.Text != nil || layer.Err != nil {
 			x.Layers = append(x.Layers, layer)
 		}
 	}
-	x.Extensions = readExtensions(x.Shell)
-	if hooks, _ := x.hooks(settings.Judged); len(hooks) == 0 && len(x.plugins()) == 0 {
-		for _, e := range x.Extensions { // then it is their environment that the hook gets
-			x.Layers = append(x.Layers, e.layer())
-		}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
 	}
+	x.Extensions = installed.Extensions(x.Shell, dir)
+	x.gatherEntry(dir)
 	return nil
+}
+
+// gatherEntry finds what the installation's own environment file says: of the strongest entry, or of Oh My Pi's extension
+// where no settings file has one.
+func (x *Examination) gatherEntry(dir string) {
+	hooks, _ := x.hooks(settings.Judged)
+	var envFile string
+	switch {
+	case len(hooks) > 0:
+		var err error
+		if x.Entry, envFile, err = hook.ParseEntry(hooks[len(hooks)-1].Arguments()); err != nil {
+			return // the canary says so
+		}
+	case len(x.plugins()) == 0 && len(x.Extensions) > 0:
+		e := x.Extensions[len(x.Extensions)-1]
+		x.Layers = append(x.Layers, envLayer(placeOMP, e.Path, e.Env, nil))
+		envFile = e.EnvFile
+		x.Entry.HasFile = envFile != ""
+	}
+	if envFile == "" {
+		return
+	}
+	path, err := hook.EnvFilePath(envFile, func(name string) (string, bool) {
+		if name == "CLAUDE_PROJECT_DIR" {
+			return dir, true
+		}
+		return x.Shell(name)
+	})
+	if err == nil {
+		x.Entry.File, err = hook.ReadEnvFile(path)
+	}
+	x.EntryErr = err
+	x.Layers = append(x.Layers, envLayer(placeEnvFile, path, x.Entry.File, err))
 }
 
 // hasFile reports whether the file at a path is one of the layers already.
@@ -94,38 +134,13 @@ func readLayer(place, path string) *Layer {
 	return l
 }
 
-// managedSettings is where an organisation's settings are, "" where that is not known.
-func managedSettings() string {
-	for _, dir := range []string{"/etc/claude-code", "/Library/Application Support/ClaudeCode"} {
-		path := filepath.Join(dir, settings.ManagedFileName)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
+// envLayer is an environment file as a settings file: with an env block only.
+func envLayer(place, path string, vars map[string]string, err error) *Layer {
+	l := &Layer{Place: place, Path: path, Err: err}
+	if err != nil {
+		return l
 	}
-	return ""
-}
-
-func readExtensions(lookup capgate.Lookup) (found []Extension) {
-	for _, place := range []string{setup.ScopeUser, setup.ScopeProject} {
-		path, err := setup.Path(lookup, client.OMP, place)
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		if command, ours := setup.ExtensionHook(text); ours {
-			found = append(found, Extension{Scope: place, Path: path, Hook: command, Env: setup.ExtensionVariables(text)})
-		}
-	}
-	return found
-}
-
-// layer is the extension as a settings file: with an env block only.
-func (e Extension) layer() *Layer {
-	l := &Layer{Place: placeOMP, Path: e.Path}
-	text, err := json.Marshal(map[string]any{"env": e.Env})
+	text, err := json.Marshal(map[string]any{"env": vars})
 	if err == nil {
 		l.Doc, l.Err = settings.Parse(text)
 	}
@@ -161,6 +176,7 @@ func (x *Examination) gatherState(ctx context.Context, wait time.Duration) {
 	if !ok {
 		return
 	}
+	x.Said = control.Read(state, x.Now)
 	_, x.AdmissionsErr = admission.List(state)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

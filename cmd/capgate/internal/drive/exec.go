@@ -61,6 +61,10 @@ func (d *driver) uncounted() {
 }
 
 func runExec(a *cli.App, cmd *cobra.Command, command []string, id, session string, limits run.Limits) error {
+	a.About(id, "")
+	if err := a.NotHalted(); err != nil {
+		return err
+	}
 	d, usage, err := newDriver(a, cmd, command, id, limits)
 	if err != nil {
 		return err

@@ -149,6 +149,7 @@ func looped(run, dimension string) error {
 // newDriver opens the run, or finds it where no limits are given.
 func newDriver(a *cli.App, cmd *cobra.Command, command []string, id string, limits run.Limits) (*driver, ledger.Usage, error) {
 	d := &driver{App: a, cmd: cmd, command: command}
+	a.About(id, "")
 	// Before anything is opened: a program that is not there would cost a turn.
 	_, err := exec.LookPath(command[0])
 	if err != nil {
@@ -186,6 +187,9 @@ func (d *driver) loop(managed bool, until string, left int64) error {
 	for {
 		if s := pending(d.signals); s != nil {
 			return d.interrupted(s, left)
+		}
+		if err := d.NotHalted(); err != nil {
+			return err
 		}
 		key := fmt.Sprintf("loop-%d-%d", os.Getpid(), d.Now().UnixNano())
 		if err := d.rearm(); err != nil {

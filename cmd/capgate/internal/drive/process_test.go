@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCapgate) != "" {
 		os.Exit(cli.Main(cli.Outside{
 			Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv,
-			Config: func() (capgate.Config, error) { return capgate.LoadConfig(os.LookupEnv), nil }, Now: time.Now,
+			Environment: func() (capgate.Config, error) { return capgate.LoadConfig(os.LookupEnv), nil }, Now: time.Now,
 		}, []cli.Command{{Name: "loop", New: NewLoop}}))
 	}
 	// Under nohup a hangup is ignored, and so it is in what starts below. What starts below a program that catches it has it

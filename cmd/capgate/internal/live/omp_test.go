@@ -72,7 +72,7 @@ func (h fakeHook) questions(t *testing.T) []question {
 func writeExtension(t *testing.T, s *live.Sandbox, hook string, env map[string]string) string {
 	t.Helper()
 	file := filepath.Join(s.Home, "capgate.ts")
-	require.NoError(t, os.WriteFile(file, omp.Extension(hook, env), 0o600))
+	require.NoError(t, os.WriteFile(file, omp.Extension(hook, env, ""), 0o600))
 	return file
 }
 
@@ -296,7 +296,7 @@ func TestLiveOMPARevivedAgentBelongsToItsSession(t *testing.T) {
 	hook := newFakeHook(t, nil)
 	installed := filepath.Join(s.Home, ".omp", "agent", "extensions", "capgate.ts")
 	require.NoError(t, os.MkdirAll(filepath.Dir(installed), 0o700))
-	require.NoError(t, os.WriteFile(installed, omp.Extension(hook.file, nil), 0o600))
+	require.NoError(t, os.WriteFile(installed, omp.Extension(hook.file, nil, ""), 0o600))
 	session := ""
 	for _, run := range []struct {
 		program string

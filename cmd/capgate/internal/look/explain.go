@@ -15,6 +15,7 @@ import (
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/client/omp"
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/capgate/hook"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
@@ -52,14 +53,7 @@ nothing is logged, no marker is removed, and the exit status is 0 whatever the v
 }
 
 func explainID(a *cli.App, cmd *cobra.Command, id string) error {
-	state, err := a.StateDir()
-	if err != nil {
-		return err
-	}
-	r, err := decisionlog.Find(state, id)
-	if errors.Is(err, decisionlog.ErrNotFound) {
-		return fmt.Errorf("no decision %s in %s: the log keeps about 30 MiB, and a hook without a state directory cannot write to it", id, state)
-	}
+	r, err := find(a, id)
 	if err != nil {
 		return err
 	}
@@ -92,6 +86,25 @@ func explainID(a *cli.App, cmd *cobra.Command, id string) error {
 		}
 	}
 	return nil
+}
+
+// find looks for a decision in the log of each installation, and leaves the command at the one that has it.
+func find(a *cli.App, id string) (r decisionlog.Record, err error) {
+	states, err := a.StateDirs()
+	if err != nil {
+		return r, err
+	}
+	for _, state := range states {
+		r, err = decisionlog.Find(state, id)
+		if err == nil {
+			a.StateFlag = cli.Text(state)
+			return r, nil
+		}
+		if !errors.Is(err, decisionlog.ErrNotFound) {
+			return r, err
+		}
+	}
+	return r, fmt.Errorf("no decision %s in %s: the log keeps about 30 MiB, and a hook without a state directory cannot write to it", id, strings.Join(states, " or "))
 }
 
 // recorded lists what the log kept of a decision's inputs.
@@ -159,7 +172,12 @@ func facts(a *cli.App, defaults bool) (capgate.Facts, error) {
 			return capgate.Facts{}, err
 		}
 	}
-	return capgate.Facts{Config: c, Now: a.Now()}, nil
+	f := capgate.Facts{Config: c, Now: a.Now()}
+	if state, ok := c.StateDir(); ok && c.GuardActive() {
+		said := control.Read(state, f.Now)
+		f.Config, f.Halt = c.Under(said.Off), said.Halt
+	}
+	return f, nil
 }
 
 // judge decides as the hook does, without doing anything about it.
@@ -199,10 +217,22 @@ func lookedAt(a *cli.App, f capgate.Facts, event string) []fact {
 	add := func(stage, name, value string) {
 		facts = append(facts, fact{Stage: stage, Name: name, Value: value})
 	}
-	for _, v := range capgate.Variables(a.Lookup) {
+	for _, v := range capgate.Variables(a.Settings()) {
 		if v.Value != "" {
 			facts = append(facts, fact{Stage: "environment", Name: v.Name, Value: v.Value, From: v.From})
 		}
+	}
+	if f.Config.EnvFile != "" {
+		add("environment", "file", f.Config.EnvFile)
+	}
+	if f.Config.Problem != nil {
+		add("environment", "error", f.Config.Problem.Error())
+	}
+	if said := a.Power(); said.Off != nil {
+		add("environment", "off", said.Off.OffText())
+	}
+	if f.Halt != nil {
+		add("environment", "halt", f.Halt.HaltText())
 	}
 	if f.Known >= capgate.StagePayload {
 		if f.PayloadErr != nil {

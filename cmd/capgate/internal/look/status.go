@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
 	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/scope"
@@ -34,11 +36,25 @@ cap.`,
 
 // Report is what `status --json` prints.
 type Report struct {
-	State    string    `json:"state"`
-	Ledger   string    `json:"ledger"`
-	Cap      bool      `json:"cap"`   // on in this environment
-	Gates    bool      `json:"gates"` // on in this environment
-	Sessions []Session `json:"sessions"`
+	State     string        `json:"state"`
+	Ledger    string        `json:"ledger"`
+	Installed []Entry       `json:"installed"` // the installations that keep their state there
+	Cap       bool          `json:"cap"`       // on for them, or in this environment where there is none
+	Gates     bool          `json:"gates"`     // the same
+	Problem   string        `json:"problem,omitempty"`
+	Off       *control.Word `json:"off,omitempty"`  // in force
+	Halt      *control.Word `json:"halt,omitempty"` // in force
+	Sessions  []Session     `json:"sessions"`
+	Others    []Report      `json:"others,omitempty"` // of the other installed state directories
+}
+
+// Entry is one installation.
+type Entry struct {
+	Client  string `json:"client"`
+	Place   string `json:"place"` // user, project, local, managed or plugin
+	File    string `json:"file"`
+	Plugin  string `json:"plugin,omitempty"`
+	EnvFile string `json:"env_file,omitempty"`
 }
 
 // Session is one armed session.
@@ -58,28 +74,65 @@ type Session struct {
 }
 
 func status(a *cli.App, cmd *cobra.Command) error {
-	state, err := a.StateDir()
+	states, err := a.StateDirs()
 	if err != nil {
 		return err
 	}
+	var reports []Report
+	for _, state := range states {
+		a.StateFlag = cli.Text(state) // what follows means this one
+		r, err := report(a, cmd, state)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, r)
+	}
+	if a.AsJSON {
+		reports[0].Others = reports[1:]
+		return a.JSON(reports[0])
+	}
+	for i, r := range reports {
+		if i > 0 {
+			a.Printf("\n")
+		}
+		printStatus(a.Printer, r)
+	}
+	return nil
+}
+
+// report looks at one state directory.
+func report(a *cli.App, cmd *cobra.Command, state string) (report Report, err error) {
 	c, err := a.Config()
 	if err != nil {
-		return err
+		return report, err
 	}
 	path, err := a.LedgerPath()
 	if err != nil {
-		return err
+		return report, err
 	}
 	l, err := a.OpenLedger()
 	if err != nil {
-		return err
+		return report, err
 	}
-	report := Report{State: state, Ledger: path, Cap: c.CapOn(), Gates: c.GatesActive(), Sessions: []Session{}}
+	said := a.Power()
+	under := c.Under(said.Off)
+	report = Report{
+		State: state, Ledger: path, Installed: []Entry{}, Cap: under.CapOn(), Gates: under.GatesActive(),
+		Off: said.Off, Halt: said.Halt, Sessions: []Session{},
+	}
+	for _, e := range a.Installed() {
+		if e.Config.Problem != nil && report.Problem == "" {
+			report.Problem = e.Config.Problem.Error()
+		}
+		if e.State() == state || e.Config.Problem != nil {
+			report.Installed = append(report.Installed, Entry{Client: e.Client, Place: e.Place, File: e.File, Plugin: e.Plugin, EnvFile: e.Config.EnvFile})
+		}
+	}
 	ctx, cancel := a.Context(cmd)
 	defer cancel()
 	listed, err := sessions.List(ctx, state, c.ScopeTTL.Duration(capgate.DefaultScopeTTL), a.Now(), l)
 	if err != nil && !errors.Is(err, scope.ErrNone) {
-		return err
+		return report, err
 	}
 	for _, m := range listed {
 		s := Session{
@@ -94,17 +147,28 @@ func status(a *cli.App, cmd *cobra.Command) error {
 		}
 		report.Sessions = append(report.Sessions, s)
 	}
-	if a.AsJSON {
-		return a.JSON(report)
-	}
-	printStatus(a.Printer, report)
-	return nil
+	return report, nil
 }
 
 func printStatus(out *cli.Printer, r Report) {
 	onOff := map[bool]string{true: "on", false: "off"}
-	out.Printf("state   %s\nledger  %s\ncap     %s in this environment\ngates   %s in this environment\n",
-		r.State, r.Ledger, onOff[r.Cap], onOff[r.Gates])
+	here := ""
+	if len(r.Installed) == 0 {
+		here = " in this environment"
+	}
+	if r.Halt != nil {
+		out.Printf("HALTED  %s\n", r.Halt.HaltText())
+	}
+	if r.Off != nil {
+		out.Printf("OFF     %s\n", r.Off.OffText())
+	}
+	if r.Problem != "" {
+		out.Printf("BROKEN  %s: run capgate doctor\n", r.Problem)
+	}
+	out.Printf("state   %s\nledger  %s\ncap     %s%s\ngates   %s%s\n", r.State, r.Ledger, onOff[r.Cap], here, onOff[r.Gates], here)
+	for _, e := range r.Installed {
+		out.Printf("hook    %s, %s: %s\n", client.Title(e.Client), e.what(), e.File)
+	}
 	if len(r.Sessions) == 0 {
 		out.Printf("\nno session is armed\n")
 		return
@@ -123,6 +187,14 @@ func printStatus(out *cli.Printer, r Report) {
 		rows = append(rows, []string{s.Session, s.Run, used, hook, s.note()})
 	}
 	out.Table(rows...)
+}
+
+// what says where the installation is.
+func (e Entry) what() string {
+	if e.Plugin != "" {
+		return "plugin " + e.Plugin
+	}
+	return e.Place
 }
 
 // note says what is wrong with a session, or else what its newest turn does.

@@ -59,6 +59,7 @@ func closeScope(a *cli.App, flag cli.Text) error {
 	if err != nil {
 		return err
 	}
+	a.About("", session)
 	state, err := a.StateDir()
 	if err != nil {
 		return err

@@ -108,6 +108,7 @@ func list(a *cli.App, cmd *cobra.Command) error {
 	if a.AsJSON {
 		return a.JSON(markers)
 	}
+	a.ShowPower()
 	if len(markers) == 0 {
 		a.Printf("no session is armed in %s\n", state)
 		return nil

@@ -64,6 +64,7 @@ func open(a *cli.App, cmd *cobra.Command, o openOptions) error {
 	if err != nil {
 		return err
 	}
+	a.About(string(o.run), session)
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err

@@ -128,6 +128,12 @@ type countedTurn struct {
 }
 
 func turn(a *cli.App, cmd *cobra.Command, c turnCmd, o turnOptions) error {
+	a.About(string(o.run), "")
+	if c.kind == ledger.KindTurnBegun {
+		if err := a.NotHalted(); err != nil {
+			return err
+		}
+	}
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err

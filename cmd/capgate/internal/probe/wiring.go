@@ -61,7 +61,7 @@ func (p *attempt) prepareOMP(hook string) ([]string, error) {
 		err = os.WriteFile(script, []byte("#!/bin/sh\nexec "+hook+" \"$@\"\n"), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(extension, omp.Extension(script, nil), 0o600)
+		err = os.WriteFile(extension, omp.Extension(script, nil, ""), 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(recorder, []byte(strings.Replace(ompRecorder, `"@CALLS@"`, string(place), 1)), 0o600)

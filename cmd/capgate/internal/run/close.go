@@ -22,6 +22,7 @@ Sessions stay armed: disarm them with scope close.`,
 }
 
 func closeRun(a *cli.App, cmd *cobra.Command, run string) error {
+	a.About(run, "")
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err

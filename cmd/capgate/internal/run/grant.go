@@ -60,7 +60,11 @@ func grant(a *cli.App, cmd *cobra.Command, o grantOptions) error {
 	if o.reason == "" {
 		return cli.Usagef("missing --reason")
 	}
+	if err := a.OperatorOnly("nothing is granted"); err != nil {
+		return err
+	}
 	o.grant.Dimension = string(o.dimension)
+	a.About(o.run, "")
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err

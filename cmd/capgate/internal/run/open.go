@@ -116,6 +116,7 @@ scope open, which opens the run, too.`,
 }
 
 func open(a *cli.App, cmd *cobra.Command, id string, o Limits) error {
+	a.About(id, "")
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ be refused, "last turn" that it would and that one is still open. Reads only, so
 }
 
 func showOne(a *cli.App, cmd *cobra.Command, run string) error {
+	a.About(run, "")
 	l, err := a.OpenLedger()
 	if err != nil {
 		return err
@@ -42,6 +43,7 @@ func showOne(a *cli.App, cmd *cobra.Command, run string) error {
 	if a.AsJSON {
 		return a.JSON(s)
 	}
+	a.ShowPower()
 	rows := [][]string{
 		{"run", s.Run},
 		{"status", s.status()},

@@ -22,6 +22,27 @@ func apply(p Plan, now time.Time) (changed bool, err error) {
 		}
 	}
 	sweepTemporaries(filepath.Dir(p.File), now)
+	// Before the entry that names it, and after one that did: an entry without its file denies.
+	if !p.Env.Remove && string(p.Env.New) != string(p.Env.Old) {
+		if err := replaceFile(p.Env.Path, p.Env.New, p.Env.Path); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if changed, err = applyFile(p, changed); err != nil || !p.Env.Remove {
+		return changed, err
+	}
+	if err := os.Remove(p.Env.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return changed, fmt.Errorf("remove %s: %w", p.Env.Path, err)
+	}
+	if dir := filepath.Dir(p.Env.Path); filepath.Base(dir) == ".capgate" {
+		_ = os.Remove(dir) // where it is empty
+	}
+	return true, nil
+}
+
+// applyFile does what a plan says of the client's file.
+func applyFile(p Plan, changed bool) (bool, error) {
 	switch {
 	case p.Remove:
 		if err := os.Remove(p.File); err != nil {

@@ -42,12 +42,12 @@ func clientDir(lookup capgate.Lookup, name, scope string) (string, error) {
 	}
 	switch {
 	case scope == ScopeUser:
-		home, _ := lookup(cli.HomeVariable())
+		home, _ := lookup(capgate.HomeVariable())
 		if config, _ := lookup("CLAUDE_CONFIG_DIR"); name == client.Claude && filepath.IsAbs(config) {
 			return config, nil
 		}
 		if !filepath.IsAbs(home) {
-			return "", fmt.Errorf("%s names no directory, so the user's settings cannot be found: set it, or use --scope project", cli.HomeVariable())
+			return "", fmt.Errorf("%s names no directory, so the user's settings cannot be found: set it, or use --scope project", capgate.HomeVariable())
 		}
 		if name == client.OMP {
 			return filepath.Join(home, ".omp", "agent"), nil

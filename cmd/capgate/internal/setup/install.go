@@ -74,12 +74,8 @@ CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1, without which interactive sessions start
 }
 
 func install(a *cli.App, t target, g gateFlags) error {
-	f := File{Client: t.client}
-	var err error
-	if f.Path, err = Path(a.Lookup, t.client, t.scope); err != nil {
-		return err
-	}
-	if f.Text, err = read(f.Path); err != nil {
+	f, err := gatherFile(a, t)
+	if err != nil {
 		return err
 	}
 	_, err = os.Lstat(f.Path + backupSuffix)
@@ -88,11 +84,39 @@ func install(a *cli.App, t target, g gateFlags) error {
 	if err != nil {
 		return err
 	}
+	w.Portable = t.scope == ScopeProject
 	p, err := PlanInstall(f, w)
 	if err != nil {
 		return err
 	}
+	if p.Action == actionUpdated && !t.dryRun {
+		if err := a.OperatorOnly("the installation is not changed"); err != nil {
+			return err
+		}
+	}
 	return carryOut(a, p, t.dryRun)
+}
+
+// gatherFile reads the client's file that is meant, and the environment file that belongs to it.
+func gatherFile(a *cli.App, t target) (f File, err error) {
+	f.Client = t.client
+	if f.Path, err = Path(a.Lookup, t.client, t.scope); err != nil {
+		return f, err
+	}
+	if f.Text, err = read(f.Path); err != nil {
+		return f, err
+	}
+	project := func(name string) (string, bool) {
+		if name == "CLAUDE_PROJECT_DIR" {
+			return filepath.Dir(filepath.Dir(f.Path)), true
+		}
+		return a.Lookup(name)
+	}
+	if f.EnvPath, f.EnvCalled = namedEnvFile(f, project); f.EnvPath == "" {
+		f.EnvPath, f.EnvCalled = envFilePath(f.Path, t.client, t.scope)
+	}
+	f.EnvText, err = read(f.EnvPath)
+	return f, err
 }
 
 // gatherWiring finds what an installation is to say, in the flags, the environment and the spec.
@@ -104,7 +128,12 @@ func gatherWiring(a *cli.App, g gateFlags) (w Wiring, err error) {
 	}
 	set := func(variable string) bool { v, _ := a.Lookup(variable); return v != "" }
 	w.StateGiven = a.StateFlag != "" || set("CAPGATE_DATA_DIR")
-	if w.State, err = a.StateDir(); err != nil {
+	if w.StateGiven {
+		w.State, err = a.StateDir()
+	} else {
+		w.State, err = a.DefaultStateDir()
+	}
+	if err != nil {
 		return w, err
 	}
 	if a.LedgerFlag != "" || set("CAPGATE_LEDGER") {
@@ -136,7 +165,7 @@ func gatherWiring(a *cli.App, g gateFlags) (w Wiring, err error) {
 // carryOut applies a plan, or shows it with --dry-run, and prints what was done.
 func carryOut(a *cli.App, p Plan, dryRun bool) error {
 	if p.DryRun = dryRun; dryRun {
-		p.Diff = string(diff.Diff(p.File, p.Old, p.File, p.New))
+		p.Diff = string(diff.Diff(p.Env.Path, p.Env.Old, p.Env.Path, p.Env.New)) + string(diff.Diff(p.File, p.Old, p.File, p.New))
 	} else {
 		changed, err := apply(p, a.Now())
 		if changed {
@@ -172,8 +201,11 @@ func printResult(out *cli.Printer, r Result) {
 		if r.Backup != "" {
 			out.Printf("as it was: %s\n", r.Backup)
 		}
-		out.Printf("hook: %s\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", r.Hook, r.State)
+		out.Printf("hook: %s\nsettings: %s, in force at the next call\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", r.Hook, r.Env, r.State)
 	case actionRemoved:
+		if r.Kept != "" {
+			out.Printf("%s stays: more is in it than install writes\n", r.Kept)
+		}
 		out.Printf("the state directory with the ledger stays\n")
 	}
 }

@@ -19,7 +19,7 @@ func TestOMPIsInstalledAgainWithWhatItHad(t *testing.T) {
 	out, exit := p.Run("install", "--client", "omp")
 	require.Equal(t, 0, exit)
 	require.Contains(t, out, "capgate.ts: unchanged")
-	path := filepath.Join(p.Home, ".omp", "agent", "extensions", "capgate.ts")
+	path := filepath.Join(p.Home, ".omp", "agent", "capgate.env")
 	spec := filepath.Join(p.Home, "spec.json")
 	require.NoError(t, os.WriteFile(spec, []byte(`{"subagents":{"a":{}}}`), 0o600))
 	out, exit = p.Run("install", "--client", "omp", "--spec", spec)
@@ -27,10 +27,13 @@ func TestOMPIsInstalledAgainWithWhatItHad(t *testing.T) {
 	require.Contains(t, out, `taken out: CAPGATE_ALLOWED_SUBAGENTS, which was "scout"`)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NotContains(t, string(text), `"CAPGATE_ALLOWED_SUBAGENTS":`)
-	require.Contains(t, string(text), `"CAPGATE_SPEC":"`+spec+`"`)
-	require.Contains(t, string(text), `"CAPGATE_ADMISSION":"ask"`)
-	require.NotContains(t, string(text), `"CAPGATE_DATA_DIR":"`+p.State+`"`)
+	require.NotContains(t, string(text), "CAPGATE_ALLOWED_SUBAGENTS=")
+	require.Contains(t, string(text), "CAPGATE_SPEC="+spec+"\n")
+	require.Contains(t, string(text), "CAPGATE_ADMISSION=ask\n")
+	require.NotContains(t, string(text), "CAPGATE_DATA_DIR="+p.State+"\n")
+	extension, err := os.ReadFile(filepath.Join(p.Home, ".omp", "agent", "extensions", "capgate.ts"))
+	require.NoError(t, err)
+	require.Contains(t, string(extension), `const ENV_FILE: string = "`+path+`";`)
 }
 
 func TestOMPExtensionIsPrintedWithItsHookAndEnvironment(t *testing.T) {

@@ -2,8 +2,13 @@ package setup
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
@@ -12,6 +17,10 @@ type File struct {
 	Client string
 	Path   string
 	Text   []byte // nil = there is none
+
+	// The environment file that its entry names, or is to name, and what the entry calls it.
+	EnvPath, EnvCalled string
+	EnvText            []byte // nil = there is none
 
 	// The copy beside it of how it was before the first install.
 	HasBackup bool   // something is there
@@ -26,7 +35,15 @@ type Plan struct {
 	Result
 	Old, New   []byte
 	Remove     bool // the file goes
+	Env        EnvPlan
 	KeepBackup bool // after an uninstall: it is of no use, and not ours to throw away
+}
+
+// EnvPlan is what is to become of the environment file of an installation.
+type EnvPlan struct {
+	Path     string
+	Old, New []byte
+	Remove   bool
 }
 
 // Result is what install and uninstall print with --json.
@@ -37,8 +54,10 @@ type Result struct {
 	DryRun bool   `json:"dry_run"`
 	Hook   string `json:"hook,omitempty"`
 	State  string `json:"state,omitempty"`
-	Backup string `json:"backup,omitempty"` // the copy that is made
-	Diff   string `json:"diff,omitempty"`   // with --dry-run
+	Env    string `json:"env_file,omitempty"` // the settings of the installation
+	Backup string `json:"backup,omitempty"`   // the copy that is made
+	Kept   string `json:"kept,omitempty"`     // an environment file that uninstall leaves, because more is in it
+	Diff   string `json:"diff,omitempty"`     // with --dry-run
 	// Changed says of each variable whose value is another now, or that was taken out, what it was.
 	Changed []Change `json:"changed,omitempty"`
 }
@@ -63,25 +82,33 @@ const (
 func PlanInstall(f File, w Wiring) (Plan, error) {
 	kept, err := f.variables()
 	if err != nil {
-		return Plan{}, f.untouched(err)
+		return Plan{}, err
 	}
+	w.EnvFile = f.EnvCalled
 	env, drop := w.Variables(kept), w.replaced()
-	p := Plan{Result: Result{Client: f.Client, File: f.Path, Hook: w.line(), State: value(env, "CAPGATE_DATA_DIR"), Changed: changes(kept, env, drop)}, Old: f.Text}
+	p := Plan{
+		Result: Result{Client: f.Client, File: f.Path, Hook: w.line(), State: w.state(env), Env: f.EnvPath, Changed: changes(kept, env, drop)},
+		Old:    f.Text, Env: EnvPlan{Path: f.EnvPath, Old: f.EnvText},
+	}
+	ours, theirs := split(merge(kept, env, drop))
+	if p.Env.New, err = withVariables(f.EnvText, ours, drop); err != nil {
+		return Plan{}, err
+	}
 	var was bool
 	if f.Client == client.OMP {
 		was = len(f.Text) > 0
-		if was && !isExtension(f.Text) {
+		if was && !installed.IsExtension(f.Text) {
 			return Plan{}, fmt.Errorf("%s is no extension of capgate's: move it away first", f.Path)
 		}
-		p.New, err = extensionText(w, merge(kept, env, drop))
-	} else if p.New, was, err = withHook(f.Text, w, env, drop); err != nil {
+		p.New, err = extensionText(w, nil)
+	} else if p.New, was, err = withHook(f.Text, w, theirs); err != nil {
 		err = f.untouched(err)
 	}
 	if err != nil {
 		return Plan{}, err
 	}
 	switch {
-	case f.Text != nil && string(p.New) == string(f.Text):
+	case f.Text != nil && string(p.New) == string(f.Text) && f.EnvText != nil && string(p.Env.New) == string(f.EnvText):
 		p.Action = actionUnchanged
 	case was:
 		p.Action = actionUpdated
@@ -98,41 +125,73 @@ func PlanInstall(f File, w Wiring) (Plan, error) {
 
 // PlanUninstall says what becomes of a file out of which the hook is taken.
 func PlanUninstall(f File) (Plan, error) {
-	p := Plan{Result: Result{Client: f.Client, File: f.Path, Action: actionRemoved}, Old: f.Text}
+	p := Plan{Result: Result{Client: f.Client, File: f.Path, Action: actionRemoved}, Old: f.Text, Env: EnvPlan{Path: f.EnvPath, Old: f.EnvText, New: f.EnvText}}
+	switch {
+	case f.EnvText == nil:
+	case onlyOurs(f.EnvText):
+		p.Env.Remove, p.Env.New = true, nil
+	default:
+		p.Kept = f.EnvPath
+	}
 	if f.Client == client.OMP {
-		if len(f.Text) > 0 && !isExtension(f.Text) {
+		if len(f.Text) > 0 && !installed.IsExtension(f.Text) {
 			return Plan{}, fmt.Errorf("%s is no extension of capgate's: it stays", f.Path)
 		}
 		p.Remove = f.Text != nil
 	} else {
-		left, err := withoutHook(f.Text, f.Backup)
+		env, _ := capgate.ParseEnvFile(f.EnvText)
+		left, err := withoutHook(f.Text, f.Backup, env["CAPGATE_SPEC"] != "" || env["CAPGATE_ALLOWED_SUBAGENTS"] != "")
 		if err != nil {
 			return Plan{}, f.untouched(err)
 		}
 		p.New, p.Remove, p.KeepBackup = left.text, left.gone, left.keepBackup
 	}
 	if f.Text == nil || !p.Remove && string(p.New) == string(f.Text) {
-		p.Action, p.Remove, p.New = actionNotInstalled, false, f.Text
+		p.Action, p.Remove, p.New, p.Env.Remove, p.Kept = actionNotInstalled, false, f.Text, false, ""
 	}
 	return p, nil
 }
 
-// variables returns the variables of ours that the file sets.
+// variables returns the settings that the installation has: those of its environment file, and what an earlier version
+// wrote into the client's file. A kill switch stays where a person has put it.
 func (f File) variables() (map[string]string, error) {
-	if f.Client == client.OMP {
-		return ExtensionVariables(f.Text), nil
-	}
-	d, err := settings.Parse(f.Text)
-	if err != nil {
-		return nil, err
-	}
 	env := map[string]string{}
-	for _, name := range variables {
-		if value, ok := d.Env(name); ok {
+	if f.Client == client.OMP {
+		x, _ := installed.ParseExtension(f.Text)
+		maps.Copy(env, x.Env)
+	} else {
+		d, err := settings.Parse(f.Text)
+		if err != nil {
+			return nil, f.untouched(err)
+		}
+		for _, name := range variables {
+			if value, ok := d.Env(name); ok {
+				env[name] = value
+			}
+		}
+	}
+	own, err := capgate.ParseEnvFile(f.EnvText)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", f.EnvPath, err, errEnvFile)
+	}
+	for name, value := range own {
+		if slices.Contains(variables, name) {
 			env[name] = value
 		}
 	}
 	return env, nil
+}
+
+// split tells the variables of the environment file from those that the client must see in its own settings.
+func split(all []Variable) (ours, theirs []Variable) {
+	for _, v := range all {
+		if v.Name == claude.NoBackground {
+			theirs = append(theirs, v)
+		} else {
+			ours = append(ours, v)
+		}
+	}
+	return ours, theirs
 }
 
 // untouched words an error about what is in the file.

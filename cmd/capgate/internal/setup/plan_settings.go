@@ -10,25 +10,28 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
-// withHook returns the settings with the hook in them, and whether one of ours was there before.
-func withHook(old []byte, w Wiring, env []Variable, drop []string) (text []byte, was bool, err error) {
+// withHook returns the settings with the hook in them, and whether one of ours was there before. Of the variables only those
+// stay that the client must see: the others are in the environment file, which wins.
+func withHook(old []byte, w Wiring, theirs []Variable) (text []byte, was bool, err error) {
 	d, err := settings.Parse(old)
 	if err != nil {
 		return nil, false, err
 	}
 	was = d.Wired()
 	for _, event := range settings.Events {
-		if err := d.SetHook(event, settings.Entry(event, w.Command, w.Args), settings.IsOurs); err != nil {
+		if err := d.SetHook(event, w.entry(event), settings.IsOurs); err != nil {
 			return nil, false, err
 		}
 	}
-	for _, v := range env {
+	for _, v := range theirs {
 		if err := d.SetEnv(v.Name, v.Value); err != nil {
 			return nil, false, err
 		}
 	}
-	for _, name := range drop {
-		d.UnsetEnv(name)
+	for _, name := range variables {
+		if name != claude.NoBackground {
+			d.UnsetEnv(name)
+		}
 	}
 	return d.Bytes(), was, nil
 }
@@ -54,8 +57,8 @@ type restored struct {
 }
 
 // withoutHook returns the settings without our parts: as they were before the first install, if they mean the same, or
-// as they were but for our parts, if the hook had been wired by hand.
-func withoutHook(old, backup []byte) (r restored, err error) {
+// as they were but for our parts, if the hook had been wired by hand. gated says that the installation has the gates on.
+func withoutHook(old, backup []byte, gated bool) (r restored, err error) {
 	d, err := settings.Parse(old)
 	if err != nil {
 		return r, err
@@ -71,7 +74,9 @@ func withoutHook(old, backup []byte) (r restored, err error) {
 		return r, nil
 	}
 	made := backup == nil && !r.keepBackup && d.Installed()
-	ours := written(d, made || backup != nil)
+	_, spec := d.Env("CAPGATE_SPEC") // where an earlier version wrote it
+	_, list := d.Env("CAPGATE_ALLOWED_SUBAGENTS")
+	ours := written(gated || spec || list, made || backup != nil)
 	d.RemoveHooks(settings.IsOurs)
 	if wired { // then its variables are part of the wiring, the client's own only if install did it
 		byInstall := before.Installed()
@@ -105,11 +110,9 @@ func withoutHook(old, backup []byte) (r restored, err error) {
 
 // written names the variables that uninstall takes out or gives back: ours, and the client's own one only where install
 // wrote it, which it does with the gates. origin says that it is known what was before.
-func written(d *settings.Doc, origin bool) []string {
-	_, spec := d.Env("CAPGATE_SPEC")
-	_, list := d.Env("CAPGATE_ALLOWED_SUBAGENTS")
+func written(gated, origin bool) []string {
 	return slices.DeleteFunc(slices.Clone(variables), func(name string) bool {
-		return name == claude.NoBackground && (!origin || !spec && !list)
+		return name == claude.NoBackground && (!origin || !gated)
 	})
 }
 

@@ -28,12 +28,8 @@ nothing. The state directory, with the ledger in it, stays.`,
 }
 
 func uninstall(a *cli.App, t target) error {
-	f := File{Client: t.client}
-	var err error
-	if f.Path, err = Path(a.Lookup, t.client, t.scope); err != nil {
-		return err
-	}
-	if f.Text, err = read(f.Path); err != nil {
+	f, err := gatherFile(a, t)
+	if err != nil {
 		return err
 	}
 	if f.Client == client.Claude {
@@ -44,6 +40,11 @@ func uninstall(a *cli.App, t target) error {
 	p, err := PlanUninstall(f)
 	if err != nil {
 		return err
+	}
+	if p.Action == actionRemoved && !t.dryRun {
+		if err := a.OperatorOnly("nothing is uninstalled"); err != nil {
+			return err
+		}
 	}
 	return carryOut(a, p, t.dryRun)
 }

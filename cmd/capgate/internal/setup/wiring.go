@@ -11,12 +11,23 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
+	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 )
 
-// variables are what install may write into a client's file, and uninstall takes out.
-var variables = []string{
-	"CAPGATE_ENABLED", "CAPGATE_DATA_DIR", "CAPGATE_LEDGER", "CAPGATE_SPEC", "CAPGATE_ALLOWED_SUBAGENTS", "CAPGATE_ADMISSION", claude.NoBackground,
-}
+// variables are what an installation may set, in its environment file and, by an earlier version or a person, in the
+// client's own: all settings but the kill switches, which hold wherever they stand, and the client's own one.
+var variables = func() []string {
+	var names []string
+	for _, v := range capgate.Variables(func(string) (string, bool) { return "", false }) {
+		for _, name := range []string{v.Name, v.Also} {
+			if name != "" && !strings.Contains(name, "DISABLE") && name != "CLAUDE_PLUGIN_DATA" {
+				names = append(names, name)
+			}
+		}
+	}
+	return append(names, claude.NoBackground)
+}()
 
 // Variable is one variable with its value.
 type Variable struct{ Name, Value string }
@@ -25,6 +36,10 @@ type Variable struct{ Name, Value string }
 type Wiring struct {
 	Command string // the hook
 	Args    []string
+	EnvFile string // the environment file, as the entry calls it; "" = none
+	// Portable says that the installation is a project's, whose files other people and other clients read: where nobody
+	// named a state directory it is each one's own, and the entry is one command line, since those clients ignore args.
+	Portable bool
 
 	State      string // the state directory
 	StateGiven bool   // by a flag or a variable: it takes the place of the one that the installation has
@@ -36,8 +51,30 @@ type Wiring struct {
 	Admission  string
 }
 
-// line is the hook's command line, for people.
-func (w Wiring) line() string { return strings.Join(append([]string{w.Command}, w.Args...), " ") }
+// arguments are all that the hook is given.
+func (w Wiring) arguments() []string {
+	if w.EnvFile == "" {
+		return w.Args
+	}
+	return append(slices.Clone(w.Args), "--env-file", w.EnvFile)
+}
+
+// line is the hook's command line, for people and for a shell.
+func (w Wiring) line() string {
+	words := []string{shell.Word(w.Command)}
+	for _, arg := range w.arguments() {
+		words = append(words, shell.Word(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// entry is the hook's entry for an event.
+func (w Wiring) entry(event string) settings.Hook {
+	if w.Portable && runtime.GOOS != "windows" {
+		return settings.Entry(event, w.line(), nil)
+	}
+	return settings.Entry(event, w.Command, w.arguments())
+}
 
 // Variables returns what the installation sets, over the variables that it has had.
 func (w Wiring) Variables(kept map[string]string) []Variable {
@@ -45,7 +82,10 @@ func (w Wiring) Variables(kept map[string]string) []Variable {
 	if had := kept["CAPGATE_DATA_DIR"]; filepath.IsAbs(had) && !w.StateGiven {
 		state = had
 	}
-	env := []Variable{{"CAPGATE_ENABLED", "1"}, {"CAPGATE_DATA_DIR", state}}
+	env := []Variable{{"CAPGATE_ENABLED", "1"}}
+	if had := kept["CAPGATE_DATA_DIR"]; !w.Portable || w.StateGiven || had != "" {
+		env = append(env, Variable{"CAPGATE_DATA_DIR", state})
+	}
 	add := func(name, value string) {
 		if value != "" {
 			env = append(env, Variable{name, value})
@@ -83,7 +123,7 @@ func (w Wiring) replaced() []string {
 func merge(kept map[string]string, env []Variable, drop []string) []Variable {
 	var all []Variable
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		if !slices.Contains(drop, name) {
+		if !slices.Contains(drop, name) && !slices.ContainsFunc(env, func(v Variable) bool { return v.Name == name }) {
 			all = append(all, Variable{name, kept[name]})
 		}
 	}
@@ -104,13 +144,12 @@ func changes(kept map[string]string, env []Variable, drop []string) (changed []C
 	return changed
 }
 
-func value(env []Variable, name string) string {
-	for _, v := range env {
-		if v.Name == name {
-			return v.Value
-		}
+// state is the state directory of an installation with these variables.
+func (w Wiring) state(env []Variable) string {
+	if i := slices.IndexFunc(env, func(v Variable) bool { return v.Name == "CAPGATE_DATA_DIR" }); i >= 0 {
+		return env[i].Value
 	}
-	return ""
+	return w.State
 }
 
 // hookProgram returns the hook beside this program: capgate-hook, or this program with the argument hook.

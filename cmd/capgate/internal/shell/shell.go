@@ -30,3 +30,42 @@ func FirstWord(line string) (word, rest string) {
 	}
 	return line, ""
 }
+
+// Words splits a command line into its words. ok is false where more than words is in it: a shell would do something of
+// its own there (expand, redirect, run another command), or a quote is not closed.
+func Words(line string) (words []string, ok bool) {
+	var word strings.Builder
+	in := false // a word, which may be empty: ''
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == ' ' || c == '\t' || c == '\n':
+			if in {
+				words = append(words, word.String())
+				word.Reset()
+				in = false
+			}
+		case c == '\'' || c == '"':
+			end := strings.IndexByte(line[i+1:], c)
+			quoted := line[i+1 : max(i+1+end, i+1)]
+			if end < 0 || c == '"' && strings.ContainsAny(quoted, "$`\\") {
+				return nil, false
+			}
+			word.WriteString(quoted)
+			in = true
+			i += end + 1
+		case c == '\\' && i+1 < len(line) && line[i+1] != '\n':
+			i++
+			word.WriteByte(line[i])
+			in = true
+		case strings.IndexByte("$`|&;<>()*?[]#~{}!\\", c) >= 0 && !(in && (c == '#' || c == '~' || c == '!' || c == ']' || c == '}')):
+			return nil, false
+		default:
+			word.WriteByte(c)
+			in = true
+		}
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words, true
+}

@@ -44,8 +44,8 @@ func (b *Bench) lookup(name string) (string, bool) {
 func (b *Bench) Outside(stdout, stderr io.Writer, args ...string) cli.Outside {
 	return cli.Outside{
 		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Lookup: b.lookup,
-		Config: func() (capgate.Config, error) { return capgate.LoadConfig(b.lookup), nil },
-		Now:    func() time.Time { return b.Now }, Version: b.Version,
+		Environment: func() (capgate.Config, error) { return capgate.LoadConfig(b.lookup), nil },
+		Now:         func() time.Time { return b.Now }, Version: b.Version,
 	}
 }
 

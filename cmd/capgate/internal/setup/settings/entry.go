@@ -66,6 +66,23 @@ func (h Hook) Program() string {
 	return h.Command
 }
 
+// Arguments are what the entry gives to the hook, without its program. A command line in which a shell does more than
+// split words is taken as one without any.
+func (h Hook) Arguments() []string {
+	args := h.Args
+	if h.Args == nil {
+		words, ok := shell.Words(h.Command)
+		if !ok || len(words) == 0 {
+			return nil
+		}
+		args = words[1:]
+	}
+	if len(args) > 0 && args[0] == "hook" { // of capgate
+		args = args[1:]
+	}
+	return args
+}
+
 // Wired reports whether the settings have an entry of ours for some event.
 func (d *Doc) Wired() bool {
 	return slices.ContainsFunc(Events, func(event string) bool { return len(d.Hooks(event, IsOurs)) > 0 })

@@ -107,6 +107,16 @@ func (p *Patient) Edit(from, to string) {
 	require.NoError(p.t, os.WriteFile(path, []byte(regexp.MustCompile(from).ReplaceAllString(string(text), to)), 0o600))
 }
 
+// EnvFile is the environment file of the user's installation.
+func (p *Patient) EnvFile() string { return filepath.Join(p.Home, ".claude", "capgate.env") }
+
+// Set adds a line to it, which counts more than those before it.
+func (p *Patient) Set(line string) {
+	text, err := os.ReadFile(p.EnvFile())
+	require.NoError(p.t, err)
+	require.NoError(p.t, os.WriteFile(p.EnvFile(), append(text, line+"\n"...), 0o600))
+}
+
 // Ledger is the patient's ledger.
 func (p *Patient) Ledger() *ledger.File {
 	return ledger.NewFile(capgate.DefaultLedger(p.State), ledger.Options{})
