@@ -29,7 +29,7 @@ func (a *App) ShowPower() {
 // NotHalted refuses to begin a turn while an operator's halt is in force: every call in it would be denied.
 func (a *App) NotHalted() error {
 	if halt := a.Power().Halt; halt != nil {
-		return WithStatus(StatusRefused, fmt.Errorf("no turn is begun: %s. This is final: do not retry", halt.HaltText()))
+		return fmt.Errorf("no turn is begun: %s. This is final: do not retry", halt.HaltText())
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func gather(ctx context.Context, a *cli.App, bin string) (Examination, error) {
 	if state, err := a.StateDir(); err == nil {
 		x.ShellState = state
 	}
+	if hooks, _ := x.hooks(settings.Judged); x.Config.DataDir == "" && len(hooks)+len(x.plugins())+len(x.Extensions) == 0 {
+		x.Config.DataDir = x.ShellState // no hook has one: what the loop counts is looked at all the same
+	}
 	if x.Config.Spec != "" {
 		x.Spec, x.SpecErr = hook.ReadSpec(x.Config.Spec)
 	}

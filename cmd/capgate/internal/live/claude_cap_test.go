@@ -4,6 +4,7 @@ package live_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -191,18 +192,25 @@ func TestLiveClaudeSwitchesOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variable                  string
+		inSettings                bool // of the client, and not in the environment file
 		searchDenied, shellDenied bool
 	}{
-		{"CAPGATE_DISABLE", false, false},
-		{"CAPGATE_DISABLE_CAP", false, true},
-		{"CAPGATE_DISABLE_GATES", true, false},
-		{"CAPGATE_ENABLED", true, true}, // no kill switch: it is 1 already
+		{"CAPGATE_DISABLE", false, false, false},
+		{"CAPGATE_DISABLE_CAP", false, false, true},
+		{"CAPGATE_DISABLE_GATES", false, true, false},
+		{"CAPGATE_ENABLED", false, true, true}, // no kill switch: it is 1 already
+		{"CAPGATE_DISABLE", true, false, false},
+		{"VOYAGE_DISABLE_CAP_HOOK", true, false, true},
 	} {
-		t.Run(c.variable, func(t *testing.T) {
+		t.Run(fmt.Sprint(c.variable, c.inSettings), func(t *testing.T) {
 			t.Parallel()
 			ctx, s := startLive(t, live.Programs{"main": {search, live.Call("Bash", live.M{"command": "echo a shell"}), live.Say("done")}})
 			x := withInstall(ctx, t, s, "--subagents", "joke-finder")
-			x.edit(x.userSettings(), func(settings live.M) { settings["env"].(live.M)[c.variable] = "1" })
+			if c.inSettings {
+				x.edit(x.userSettings(), func(settings live.M) { settings["env"].(live.M)[c.variable] = "1" })
+			} else {
+				x.set(c.variable + "=1")
+			}
 			x.claude(x.armSpent())
 			found := oneResult(t, s.Model, "main", "WebSearch")
 			require.Equal(t, c.searchDenied, found.IsError, found.Text)

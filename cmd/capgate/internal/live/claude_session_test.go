@@ -309,7 +309,7 @@ func TestLiveClaudeARunHoldsItsSessionWhileItsTurnsAreCounted(t *testing.T) {
 			t.Parallel()
 			ctx, s := startLive(t, live.Programs{"main": c.steps})
 			x := withInstall(ctx, t, s)
-			x.edit(x.userSettings(), func(settings live.M) { settings["env"].(live.M)["CAPGATE_SCOPE_TTL_MS"] = fmt.Sprint(ttl * 1000) })
+			x.set(fmt.Sprintf("CAPGATE_SCOPE_TTL_MS=%d", ttl*1000))
 			session := newUUID()
 			x.capgate("scope", "open", "--session", session, "--run", liveRun, "--max-conv-turns", fmt.Sprint(c.turns), "--max-dimensions", "1")
 			if !c.held {
@@ -333,20 +333,27 @@ func TestLiveClaudeARunHoldsItsSessionWhileItsTurnsAreCounted(t *testing.T) {
 // A hook that is told its directory by an argument, as a plugin's is, hands it on to the loop's shell.
 func TestLiveClaudeTheShellIsToldTheStateDirectory(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		edit func(settings live.M, state string)
-	}{
-		{"installed", func(live.M, string) {}},
-		{"not in the env block", func(settings live.M, state string) {
-			delete(settings["env"].(live.M), "CAPGATE_DATA_DIR")
+	args := func(args ...string) func(settings live.M) {
+		return func(settings live.M) {
 			for _, event := range hookEvents {
 				for _, hook := range ours(settings, event) {
-					hook["args"] = []string{"--env", "CAPGATE_DATA_DIR=" + state}
+					hook["args"] = args
 				}
 			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		edit func(x *setup)
+	}{
+		{"installed", func(*setup) {}},
+		{"a file that names none: the default", func(x *setup) {
+			require.NoError(x.t, os.WriteFile(x.envFile(), []byte("CAPGATE_ENABLED=1\n"), 0o600))
 		}},
-		{"nowhere", func(settings live.M, _ string) { delete(settings["env"].(live.M), "CAPGATE_DATA_DIR") }},
+		{"by an argument", func(x *setup) {
+			x.edit(x.userSettings(), args("--env", "CAPGATE_ENABLED=1", "--env", "CAPGATE_DATA_DIR="+x.state()))
+		}},
+		{"nowhere", func(x *setup) { x.edit(x.userSettings(), args("--env", "CAPGATE_ENABLED=1")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -354,7 +361,7 @@ func TestLiveClaudeTheShellIsToldTheStateDirectory(t *testing.T) {
 				"main": {live.Call("Bash", live.M{"command": `echo "state=$CAPGATE_DATA_DIR."`}), search, live.Say("done")},
 			})
 			x := withInstall(ctx, t, s)
-			x.edit(x.userSettings(), func(settings live.M) { c.edit(settings, x.state()) })
+			c.edit(x)
 			x.claude(x.armSpent())
 			want := "state=" + x.state() + "."
 			if c.name == "nowhere" {

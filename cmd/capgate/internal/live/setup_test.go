@@ -243,6 +243,19 @@ func (x *setup) userSettings() string { return filepath.Join(x.Home, ".claude", 
 // projectSettings is the file that `capgate install --scope project` writes.
 func (x *setup) projectSettings() string { return filepath.Join(x.Work, ".claude", "settings.json") }
 
+// set adds lines to the environment file of the user's installation, as a person would; of two the later one counts.
+func (x *setup) set(lines ...string) {
+	x.t.Helper()
+	f, err := os.OpenFile(x.envFile(), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(x.t, err)
+	_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+	require.NoError(x.t, err)
+	require.NoError(x.t, f.Close())
+}
+
+// envFile is the environment file that `capgate install` writes by default.
+func (x *setup) envFile() string { return filepath.Join(x.Home, ".claude", "capgate.env") }
+
 // edit changes installed settings, as a person would by hand.
 func (x *setup) edit(file string, change func(settings live.M)) {
 	x.t.Helper()

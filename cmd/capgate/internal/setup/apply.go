@@ -29,16 +29,30 @@ func apply(p Plan, now time.Time) (changed bool, err error) {
 		}
 		changed = true
 	}
-	if changed, err = applyFile(p, changed); err != nil || !p.Env.Remove {
+	if changed, err = applyFile(p, changed); err != nil {
 		return changed, err
 	}
-	if err := os.Remove(p.Env.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return changed, fmt.Errorf("remove %s: %w", p.Env.Path, err)
+	if p.Env.Remove {
+		if err := os.Remove(p.Env.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return changed, fmt.Errorf("remove %s: %w", p.Env.Path, err)
+		}
+		changed = true
 	}
+	if p.Action == actionRemoved {
+		removeEmpty(p)
+	}
+	return changed, nil
+}
+
+// removeEmpty removes the directories that uninstall has emptied: that of a project's environment file, and Oh My Pi's for
+// extensions with those above it. A client's own directory may have been there before install, and stays.
+func removeEmpty(p Plan) {
 	if dir := filepath.Dir(p.Env.Path); filepath.Base(dir) == ".capgate" {
-		_ = os.Remove(dir) // where it is empty
+		_ = os.Remove(dir)
 	}
-	return true, nil
+	for dir := filepath.Dir(p.File); p.Client == client.OMP && os.Remove(dir) == nil && filepath.Base(dir) != ".omp"; {
+		dir = filepath.Dir(dir)
+	}
 }
 
 // applyFile does what a plan says of the client's file.
@@ -49,11 +63,6 @@ func applyFile(p Plan, changed bool) (bool, error) {
 			return false, fmt.Errorf("remove %s: %w", p.File, err)
 		}
 		changed = true
-		// A client's own directory may have been there before install, and stays. Oh My Pi's for extensions goes when it
-		// is empty, and so do those above it.
-		for dir := filepath.Dir(p.File); p.Client == client.OMP && os.Remove(dir) == nil && filepath.Base(dir) != ".omp"; {
-			dir = filepath.Dir(dir)
-		}
 	case string(p.New) != string(p.Old) || p.Old == nil && p.New != nil:
 		if p.Backup != "" {
 			if err := replaceFile(p.Backup, p.Old, p.File); err != nil {
