@@ -277,3 +277,23 @@ func TestTheDoctorChangesNothing(t *testing.T) {
 	diagnose(t, p)
 	require.Equal(t, before, list())
 }
+
+// What docs/wiring.md tells people to write by hand is an installation that the doctor is content with.
+func TestTheDoctorIsContentWithWhatTheWiringPageSays(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/wiring.md")
+	require.NoError(t, err)
+	p := setuptest.New(t)
+	block := func(fence string) []byte {
+		_, text, found := strings.Cut(string(page), "\n```"+fence+"\n")
+		text, _, closed := strings.Cut(text, "\n```")
+		require.True(t, found && closed, fence)
+		return []byte(strings.NewReplacer("/usr/local/bin/capgate-hook", p.Hook, "/home/you", p.Home).Replace(text))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(p.EnvFile()), 0o700))
+	require.NoError(t, os.WriteFile(p.Settings("user"), block("json"), 0o600))
+	require.NoError(t, os.WriteFile(p.EnvFile(), block("sh"), 0o600))
+	require.NoError(t, os.MkdirAll(p.State, 0o700))
+	out, exit := p.Run("doctor")
+	require.Equal(t, 0, exit, out)
+	require.NotRegexp(t, `(?m)^fail `, out)
+}
