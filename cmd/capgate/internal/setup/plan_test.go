@@ -172,3 +172,20 @@ func TestAValueIsWrittenSoThatItIsReadBack(t *testing.T) {
 	_, err := withVariables(nil, []Variable{{"CAPGATE_SPEC", "a\nb"}}, nil)
 	assert.ErrorContains(t, err, `CAPGATE_SPEC is "a\nb", which no line can hold`)
 }
+
+// Other clients run a project's settings, too, and ignore args: there the entry is one command line, and says nothing of
+// this machine's directories. A null in the place of the args would make Claude Code drop the whole file.
+func TestPlanOfAProjectIsOneCommandLineWithoutAStateDirectory(t *testing.T) {
+	f := claudeFile("{}")
+	f.EnvPath, f.EnvCalled = "/p/.capgate/env", ".capgate/env"
+	w := wiring
+	w.Command, w.Portable = "/a b/capgate-hook", true
+	p := plan(t, f, w)
+	assert.Contains(t, string(p.New), `"command": "'/a b/capgate-hook' --env-file .capgate/env",`)
+	assert.NotContains(t, string(p.New), "args")
+	assert.Equal(t, envHeader+"CAPGATE_ENABLED=1\n", string(p.Env.New))
+	assert.Equal(t, "/state", p.State)
+	assert.Equal(t, actionUnchanged, plan(t, f.after(p), w).Action)
+	w.StateGiven = true
+	assert.Contains(t, string(plan(t, f.after(p), w).Env.New), "CAPGATE_DATA_DIR=/state\n")
+}

@@ -30,7 +30,7 @@ type Doc struct {
 type Hook struct {
 	Type      string   `json:"type"`
 	Command   string   `json:"command"`
-	Args      []string `json:"args"`
+	Args      []string `json:"args,omitzero"`       // nil = Command is a shell's; the client drops a whole file that has null here
 	Timeout   int      `json:"timeout,omitempty"`   // seconds
 	OnFailure string   `json:"onFailure,omitempty"` // "block" (Claude Code 2.1.295)
 
