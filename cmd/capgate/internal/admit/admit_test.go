@@ -50,7 +50,7 @@ func TestAdmitIsRefusedToAgents(t *testing.T) {
 		b.Env["CLAUDECODE"] = value
 		_, errs, status := b.Run("admit", "--type", "scout", "--reason", "r")
 		assert.Equal(t, cli.StatusError, status)
-		assert.Contains(t, errs, "an agent must not admit its own subagents")
+		assert.Contains(t, errs, "this is for an operator alone")
 		admissions, err := admission.List(b.Env["CAPGATE_DATA_DIR"])
 		require.NoError(t, err)
 		assert.Empty(t, admissions)
