@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -46,24 +47,27 @@ func Admission(mode AdmissionMode) Gate {
 	}
 }
 
-// Bounds of the admission text, in characters.
+// AdmissionTitle is the title of the question's dialog, where a client has one.
+const AdmissionTitle = "Approve subagent spawn?"
+
+// Bounds of the admission text, in UTF-16 units, as JavaScript counts the length of a text.
 const (
 	maxTask = 240
 	maxName = 80
 )
 
-// AdmissionText is the question for all agents of a call: a line that counts them, a line for each, and what they cost.
-// Names and tasks come from a model, so nothing in them can add a line, end its field or hide: white space is folded,
-// and control and invisible characters are shown as escapes, brackets in names and types, too.
+// AdmissionText is the question for all agents of a call: a line that counts them, one for each, and what they cost, with
+// an empty line between them. Names and tasks come from a model, so nothing in them can add a line, end its field or hide:
+// white space is folded, and control and invisible characters are shown as escapes, brackets in names and types, too.
 func AdmissionText(spawns []Spawn) string {
 	var b strings.Builder
 	plural := "s"
 	if len(spawns) == 1 {
 		plural = ""
 	}
-	fmt.Fprintf(&b, "Spawn %d subagent%s?\n", len(spawns), plural)
+	fmt.Fprintf(&b, "Spawn %d subagent%s?\n\n", len(spawns), plural)
 	for i, s := range spawns {
-		fmt.Fprintf(&b, "- %s [%s]: %s\n",
+		fmt.Fprintf(&b, "- %s [%s]: %s\n\n",
 			label(s.Name, fmt.Sprintf("spawn %d", i+1)), label(s.Type, "default"), task(s.Task))
 	}
 	b.WriteString("Subagents add latency and cost. Approve only when delegation materially helps.")
@@ -87,15 +91,23 @@ func task(text string) string {
 	return Visible(shorten(text, maxTask))
 }
 
-// fold makes one space of any white space, and none at the ends.
-func fold(text string) string { return strings.Join(strings.Fields(text), " ") }
+// fold makes one space of any white space, and none at the ends. A byte order mark is white space to JavaScript.
+func fold(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }), " ")
+}
 
-// shorten cuts a text of more than limit characters to three fewer and adds three dots.
+// shorten cuts a text of more than limit UTF-16 units to at most three fewer and adds three dots.
 func shorten(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
+	units, cut := 0, 0
+	for i, r := range text {
+		if units <= limit-3 {
+			cut = i
+		}
+		if units += utf16.RuneLen(r); units > limit {
+			return text[:cut] + "..."
+		}
 	}
-	return string([]rune(text)[:limit-3]) + "..."
+	return text
 }
 
 // Visible returns text with control characters and invisible ones (bidi controls, zero width, fillers) written as Go

@@ -17,12 +17,17 @@ func TestAdmissionAsksOnceForAllChildren(t *testing.T) {
 	batch := `{"context":"c","tasks":[{"name":"a","agent":"scout","task":"Look\n\taround   here."},{"agent":"scout","task":""},{"name":"c"}]}`
 	for _, c := range []struct{ name, tool, input, want string }{
 		{"Agent", "Agent", `{"description":"find jokes","prompt":"Run the helper.","subagent_type":"joke-finder"}`,
-			"Spawn 1 subagent?\n- find jokes [joke-finder]: Run the helper.\n" + costs},
-		{"Agent with a name", "Agent", `{"name":"n","description":"d","prompt":"p","subagent_type":"t"}`, "Spawn 1 subagent?\n- n [t]: p\n" + costs},
-		{"Agent with nothing", "Agent", `{}`, "Spawn 1 subagent?\n- spawn 1 [default]: (task not provided)\n" + costs},
-		{"Workflow", "Workflow", `{"script":"a()\nb()"}`, "Spawn 1 subagent?\n- workflow of any number of agents [workflow-subagent]: a() b()\n" + costs},
-		{"Oh My Pi, flat", "task", `{"name":"x","agent":"scout","task":"go"}`, "Spawn 1 subagent?\n- x [scout]: go\n" + costs},
-		{"Oh My Pi, batch", "task", batch, "Spawn 3 subagents?\n- a [scout]: Look around here.\n- spawn 2 [scout]: (task not provided)\n- c [default]: (task not provided)\n" + costs},
+			"Spawn 1 subagent?\n\n- find jokes [joke-finder]: Run the helper.\n\n" + costs},
+		{"Agent with a name", "Agent", `{"name":"n","description":"d","prompt":"p","subagent_type":"t"}`, "Spawn 1 subagent?\n\n- n [t]: p\n\n" + costs},
+		{"Agent with nothing", "Agent", `{}`, "Spawn 1 subagent?\n\n- spawn 1 [default]: (task not provided)\n\n" + costs},
+		{"Workflow", "Workflow", `{"script":"a()\nb()"}`, "Spawn 1 subagent?\n\n- workflow of any number of agents [workflow-subagent]: a() b()\n\n" + costs},
+		{"Workflow of a saved name", "Workflow", `{"name":"n"}`, "Spawn 1 subagent?\n\n- workflow of any number of agents [workflow-subagent]: the saved workflow n\n\n" + costs},
+		{"Workflow, what runs comes first", "Workflow", `{"script":"a()","name":"n","scriptPath":"/x.js"}`,
+			"Spawn 1 subagent?\n\n- workflow of any number of agents [workflow-subagent]: runs the script at /x.js; not run, but named as well: the saved workflow n; a()\n\n" + costs},
+		{"Workflow, a name before a script", "Workflow", `{"script":"a()","name":"n","scriptPath":""}`,
+			"Spawn 1 subagent?\n\n- workflow of any number of agents [workflow-subagent]: runs the saved workflow n; not run, but named as well: a()\n\n" + costs},
+		{"Oh My Pi, flat", "task", `{"name":"x","agent":"scout","task":"go"}`, "Spawn 1 subagent?\n\n- x [scout]: go\n\n" + costs},
+		{"Oh My Pi, batch", "task", batch, "Spawn 3 subagents?\n\n- a [scout]: Look around here.\n\n- spawn 2 [scout]: (task not provided)\n\n- c [default]: (task not provided)\n\n" + costs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := Admission(AdmissionAsk)(Call{Tool: c.tool, Input: json.RawMessage(c.input), Attended: Attended})
@@ -75,11 +80,14 @@ func TestTasksAreCutAt240Characters(t *testing.T) {
 		{"241 are cut to 237 and three dots", strings.Repeat("a", 241), strings.Repeat("a", 237) + "..."},
 		{"characters, not bytes", strings.Repeat("漢", 240), strings.Repeat("漢", 240)},
 		{"10 kB", strings.Repeat("ü", 5000), strings.Repeat("ü", 237) + "..."},
+		{"UTF-16 units, as JavaScript counts", strings.Repeat("😀", 121), strings.Repeat("😀", 118) + "..."},
+		{"120 of two units stay", strings.Repeat("😀", 120), strings.Repeat("😀", 120)},
+		{"no half of a character", strings.Repeat("a", 236) + strings.Repeat("😀", 3), strings.Repeat("a", 236) + "..."},
 		{"folded first", strings.Repeat("a \n\t", 100), strings.TrimSpace(strings.Repeat("a ", 100))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := AdmissionText([]Spawn{{Name: "n", Type: "t", Task: c.task}})
-			require.Equal(t, "Spawn 1 subagent?\n- n [t]: "+c.want+"\n"+costs, text)
+			require.Equal(t, "Spawn 1 subagent?\n\n- n [t]: "+c.want+"\n\n"+costs, text)
 		})
 	}
 }
@@ -90,12 +98,17 @@ func TestABatchOfFiftyHasALineForEach(t *testing.T) {
 		spawns[i] = Spawn{Type: "scout", Task: strings.Repeat("x", 10_000)}
 	}
 	lines := strings.Split(AdmissionText(spawns), "\n")
-	require.Len(t, lines, 52)
+	require.Len(t, lines, 103)
 	require.Equal(t, "Spawn 50 subagents?", lines[0])
-	for i, line := range lines[1:51] {
-		require.True(t, strings.HasPrefix(line, fmt.Sprintf("- spawn %d [scout]: xxx", i+1)), line)
+	for i, line := range lines[1:] {
+		switch {
+		case i%2 == 0:
+			require.Empty(t, line)
+		case i < 101:
+			require.True(t, strings.HasPrefix(line, fmt.Sprintf("- spawn %d [scout]: xxx", i/2+1)), line)
+		}
 	}
-	require.Equal(t, costs, lines[51])
+	require.Equal(t, costs, lines[102])
 }
 
 // What a model writes cannot add entries to the question, end its field or hide a part of it.
@@ -117,8 +130,9 @@ func TestNothingCanBeForged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := AdmissionText([]Spawn{{Name: hostile, Type: hostile, Task: hostile}, {Name: "second", Type: "t", Task: "u"}})
-			lines := strings.Split(text, "\n")
+			lines := strings.Split(text, "\n\n")
 			require.Len(t, lines, 4)
+			require.Equal(t, 6, strings.Count(text, "\n"))
 			require.Equal(t, "- second [t]: u", lines[2])
 			require.True(t, utf8.ValidString(text))
 			for _, r := range strings.ReplaceAll(text, "\n", "") {
@@ -135,8 +149,9 @@ func FuzzAdmissionText(f *testing.F) {
 	f.Add("a\n- b [c]: d", "x]: y", strings.Repeat("\u202e\x1b", 300))
 	f.Fuzz(func(t *testing.T, name, kind, task string) {
 		text := AdmissionText([]Spawn{{Name: name, Type: kind, Task: task}, {Name: task, Type: name, Task: kind}})
-		lines := strings.Split(text, "\n")
+		lines := strings.Split(text, "\n\n")
 		require.Len(t, lines, 4)
+		require.Equal(t, 6, strings.Count(text, "\n"))
 		require.Equal(t, "Spawn 2 subagents?", lines[0])
 		require.Equal(t, costs, lines[3])
 		require.True(t, utf8.ValidString(text))
@@ -150,9 +165,9 @@ func FuzzAdmissionText(f *testing.F) {
 // Whatever a model writes, each agent has one line, and nothing in it is invisible.
 func TestNothingInAQuestionCanHideOrAddALine(t *testing.T) {
 	text := AdmissionText([]Spawn{{Name: " a\n\tb ", Type: "c\u2028d\x01e\x02f", Task: " g \r\n h "}, {}})
-	require.Equal(t, "Spawn 2 subagents?\n"+
-		`- a b [c d\x01e\x02f]: g h`+"\n"+
-		"- spawn 2 [default]: (task not provided)\n"+
+	require.Equal(t, "Spawn 2 subagents?\n\n"+
+		`- a b [c d\x01e\x02f]: g h`+"\n\n"+
+		"- spawn 2 [default]: (task not provided)\n\n"+
 		"Subagents add latency and cost. Approve only when delegation materially helps.", text)
 	require.Equal(t, `a\u2028b\u2029c\u115fd\u3164e\u034ff`, Visible("a\u2028b\u2029c\u115fd\u3164e\u034ff"))
 	require.Equal(t, `\x01a\x02b`, Visible("\x01a\x02b"))
@@ -163,4 +178,19 @@ func TestOutcomesHaveNames(t *testing.T) {
 		require.Equal(t, want, outcome.String())
 	}
 	require.Equal(t, []string{"a", ""}, SpawnTypes(Call{Tool: "task", Input: []byte(`{"tasks":[{"agent":"a"},{}]}`)}))
+}
+
+// The dialog of the article, letter by letter.
+func TestTheQuestionIsTheArticles(t *testing.T) {
+	require.Equal(t, "Approve subagent spawn?", AdmissionTitle)
+	require.Equal(t, `Spawn 2 subagents?
+
+- ScoutCode [scout]: Inspect the relevant code paths.
+
+- ReviewRisk [reviewer]: Review the proposed change for safety risks.
+
+Subagents add latency and cost. Approve only when delegation materially helps.`, AdmissionText([]Spawn{
+		{Name: "ScoutCode", Type: "scout", Task: " Inspect the\n relevant\tcode\ufeff paths."},
+		{Name: "ReviewRisk", Type: "reviewer", Task: "Review the proposed change for safety risks."},
+	}))
 }

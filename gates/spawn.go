@@ -1,5 +1,7 @@
 package gates
 
+import "strings"
+
 // WorkflowType is the type as which every agent of a workflow counts that names none.
 const WorkflowType = "workflow-subagent"
 
@@ -25,15 +27,26 @@ func Spawns(c Call) []Spawn {
 		}
 		return []Spawn{{Name: name, Type: in.text("subagent_type"), Task: in.text("prompt")}}
 	case toolWorkflow:
-		task := in.text("script")
-		if task == "" {
-			task = in.text("name")
-		}
-		return []Spawn{{Name: "workflow of any number of agents", Type: WorkflowType, Task: task}}
+		return []Spawn{{Name: "workflow of any number of agents", Type: WorkflowType, Task: workflowTask(in)}}
 	case toolOMPTask:
 		return ompSpawns(in)
 	}
 	return nil
+}
+
+// workflowTask says what a workflow runs: of a script's path, a saved workflow's name and a script the first that is there
+// (Claude Code 2.1.332, measured). What is there besides is named, too: it is what the others were to be taken for.
+func workflowTask(in object) string {
+	var named []string
+	for _, m := range []struct{ key, what string }{{"scriptPath", "the script at "}, {"name", "the saved workflow "}, {"script", ""}} {
+		if text := in.text(m.key); text != "" {
+			named = append(named, m.what+text)
+		}
+	}
+	if len(named) < 2 {
+		return strings.Join(named, "")
+	}
+	return "runs " + named[0] + "; not run, but named as well: " + strings.Join(named[1:], "; ")
 }
 
 // SpawnTypes returns the type of each agent that the call wants to start, "" for one without.

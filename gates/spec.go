@@ -138,28 +138,46 @@ func (s Spec) Allowed() []string {
 }
 
 // SessionTools returns the tools that a session assembled by hand needs for the spec: Agent, and Bash only when some
-// subagent lists it or inherits everything.
+// subagent lists it, with a rule of what it may run or without, or inherits everything.
 func (s Spec) SessionTools() []string {
 	tools := []string{toolAgent}
 	for _, a := range s.Subagents {
-		if a.Inherits || slices.Contains(a.Tools, "Bash") {
+		if a.Inherits || slices.ContainsFunc(a.Tools, func(t string) bool { return toolName(t) == "Bash" }) {
 			return append(tools, "Bash")
 		}
 	}
 	return tools
 }
 
-// Unstartable returns, for each declared subagent that lists a tool the session has not, the first such tool. The
-// client refuses to start those.
-func (s Spec) Unstartable(session []string) map[string]string {
-	missing := map[string]string{}
+// toolName is the tool of an entry that may have a rule, as Bash(git:*).
+func toolName(entry string) string {
+	name, _, _ := strings.Cut(entry, "(")
+	return strings.TrimSpace(name)
+}
+
+// Lacking returns, for each declared subagent that lists tools the session has not, those tools. It starts without them,
+// unless it has none left: [Spec.Unstartable].
+func (s Spec) Lacking(session []string) map[string][]string {
+	lacking := map[string][]string{}
 	for _, a := range s.Subagents {
 		for _, t := range a.Tools {
-			if !slices.Contains(session, t) {
-				missing[a.Type] = t
-				break
+			if !slices.Contains(session, toolName(t)) {
+				lacking[a.Type] = append(lacking[a.Type], t)
 			}
 		}
 	}
-	return missing
+	return lacking
+}
+
+// Unstartable returns the declared subagents that list tools of which the session has none, in the order of the file. The
+// client refuses to start those (Claude Code 2.1.332, measured).
+func (s Spec) Unstartable(session []string) []string {
+	var stuck []string
+	lacking := s.Lacking(session)
+	for _, a := range s.Subagents {
+		if n := len(a.Tools); n > 0 && len(lacking[a.Type]) == n {
+			stuck = append(stuck, a.Type)
+		}
+	}
+	return stuck
 }

@@ -69,6 +69,8 @@ func TestSessionToolsHaveTheShellOnlyWhereASubagentNeedsIt(t *testing.T) {
 		`{"subagents":{"a":{"tools":["Read"]},"b":{"tools":["Bash"]}}}`: {"Agent", "Bash"},
 		`{"subagents":{"a":{"tools":["Read"]},"b":{}}}`:                 {"Agent", "Bash"},
 		`{"subagents":{"a":{"tools":["bash"]}}}`:                        {"Agent"},
+		`{"subagents":{"a":{"tools":["Bash(git:*)"]}}}`:                 {"Agent", "Bash"},
+		`{"subagents":{"a":{"tools":["Bashful"]}}}`:                     {"Agent"},
 	} {
 		s, err := ParseSpec([]byte(text))
 		require.NoError(t, err)
@@ -76,11 +78,22 @@ func TestSessionToolsHaveTheShellOnlyWhereASubagentNeedsIt(t *testing.T) {
 	}
 }
 
-func TestASubagentWithAToolTheSessionLacksCannotStart(t *testing.T) {
-	s, err := ParseSpec([]byte(jokeSpec))
+func TestASubagentOfWhoseToolsTheSessionHasNoneCannotStart(t *testing.T) {
+	s, err := ParseSpec([]byte(`{"subagents":{"a":{"tools":["Read","Bash(git:*)","Edit"]},"b":{"tools":["Read"]},"c":{},"d":{"tools":[]}}}`))
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"joke-finder": "Read"}, s.Unstartable(s.SessionTools()))
-	require.Empty(t, s.Unstartable([]string{"Agent", "Bash", "Read"}))
+	for _, c := range []struct {
+		session []string
+		stuck   []string
+		lacking map[string][]string
+	}{
+		{[]string{"Agent", "Bash", "Read", "Edit"}, nil, map[string][]string{}},
+		{[]string{"Agent", "Bash"}, []string{"b"}, map[string][]string{"a": {"Read", "Edit"}, "b": {"Read"}}},
+		{[]string{"Agent"}, []string{"a", "b"}, map[string][]string{"a": {"Read", "Bash(git:*)", "Edit"}, "b": {"Read"}}},
+		{[]string{"Read"}, nil, map[string][]string{"a": {"Bash(git:*)", "Edit"}}},
+	} {
+		require.Equal(t, c.stuck, s.Unstartable(c.session), c.session)
+		require.Equal(t, c.lacking, s.Lacking(c.session), c.session)
+	}
 }
 
 func FuzzParseSpec(f *testing.F) {
@@ -104,10 +117,4 @@ func FuzzParseSpec(f *testing.F) {
 		require.Contains(t, []ForegroundMode{ForegroundRewrite, ForegroundRequire, ForegroundOff}, s.Foreground)
 		require.Contains(t, []AdmissionMode{AdmissionOff, AdmissionAsk, AdmissionDeny}, s.Admission)
 	})
-}
-
-func TestTheFirstToolThatTheSessionLacksIsNamed(t *testing.T) {
-	spec, err := ParseSpec([]byte(`{"subagents":{"a":{"tools":["Read","Bash","Edit"]},"b":{"tools":["Read"]},"c":{}}}`))
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"a": "Bash"}, spec.Unstartable([]string{"Read"}))
 }

@@ -81,9 +81,3 @@ func TestTypeAllowsExactlyTheDeclaredTypes(t *testing.T) {
 		require.Equal(t, Deny, Type([]string{""})(agent(`{"subagent_type":""}`)).Outcome)
 	})
 }
-
-func TestAWorkflowIsShownByItsScriptOrName(t *testing.T) {
-	for input, want := range map[string]string{`{"script":"s","name":"n"}`: "s", `{"name":"n"}`: "n", `{}`: ""} {
-		require.Equal(t, want, Spawns(Call{Tool: "Workflow", Input: json.RawMessage(input)})[0].Task)
-	}
-}

@@ -115,7 +115,7 @@ func TestEachGateThroughTheHook(t *testing.T) {
 		w := gated(t, "CAPGATE_ADMISSION", "ask", "CLAUDE_CODE_SESSION_ATTENDED", "1")
 		s := w.requireSaid(w.hook(spawnFinder))
 		require.Equal(t, "ask", s.HookSpecificOutput.PermissionDecision)
-		require.Equal(t, "Spawn 1 subagent?\n- d [joke-finder]: p\nSubagents add latency and cost. Approve only when delegation materially helps.",
+		require.Equal(t, "Spawn 1 subagent?\n\n- d [joke-finder]: p\n\nSubagents add latency and cost. Approve only when delegation materially helps.",
 			s.HookSpecificOutput.PermissionDecisionReason)
 		require.Equal(t, gates.CodeAdmissionAsk, w.code())
 		w.env["CLAUDE_CODE_SESSION_ATTENDED"] = "0"
@@ -465,7 +465,7 @@ func TestOhMyPiIsAlwaysAnsweredOnStdout(t *testing.T) {
 
 	w = gated(t, "CAPGATE_ADMISSION", "ask")
 	w.env["CAPGATE_ALLOWED_SUBAGENTS"] = "scout"
-	require.JSONEq(t, `{"outcome":"ask","title":"Spawn 2 subagents?","message":"- a [scout]: look\n- spawn 2 [scout]: (task not provided)\nSubagents add latency and cost. Approve only when delegation materially helps."}`,
+	require.JSONEq(t, `{"outcome":"ask","title":"Approve subagent spawn?","message":"Spawn 2 subagents?\n\n- a [scout]: look\n\n- spawn 2 [scout]: (task not provided)\n\nSubagents add latency and cost. Approve only when delegation materially helps."}`,
 		w.ask(fmt.Sprintf(batch, true)))
 	require.Contains(t, w.ask(fmt.Sprintf(batch, false)), "Spawning subagents requires explicit user approval in an interactive OMP session.")
 	require.Contains(t, w.ask(`{"session_id":"s","tool_name":"bash","tool_input":{"command":"ls"}}`), "Bash is only available to dedicated subagents")

@@ -71,19 +71,35 @@ func isWord(text string) bool {
 // NoBackground is the client's variable that starts every agent in the foreground where it is 1.
 const NoBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// Background reports whether the session may start agents in the background.
+// Background reports whether the session may start agents in the background. The client takes more words for a yes than our
+// own switches do.
 func Background(lookup func(string) (string, bool)) bool {
 	v, _ := lookup(NoBackground)
-	return v != "1"
+	return !truthy(v)
+}
+
+// truthy reads a variable of the client's as the client does (2.1.332, measured): in any case, with white space around it.
+func truthy(value string) bool {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
 }
 
 // presence reads the client's variable CLAUDE_CODE_SESSION_ATTENDED: "1" interactive, "0" headless, anything else
 // unknown. The client does not document it, so it is a hint only.
+//
+// Under the Agent SDK it is 0 whether or not the host answers questions (canUseTool). A question then reaches the host, and
+// where there is none the client denies by itself (0.3.332, measured): so it is not known that nobody can be asked.
 func presence(lookup func(string) (string, bool)) gates.Presence {
 	switch v, _ := lookup("CLAUDE_CODE_SESSION_ATTENDED"); v {
 	case "1":
 		return gates.Attended
 	case "0":
+		if entry, _ := lookup("CLAUDE_CODE_ENTRYPOINT"); entry == "sdk-ts" || entry == "sdk-py" {
+			return gates.Unknown
+		}
 		return gates.Absent
 	}
 	return gates.Unknown

@@ -158,12 +158,29 @@ func TestEncode(t *testing.T) {
 }
 
 func TestPresenceIsAHint(t *testing.T) {
-	for value, want := range map[string]gates.Presence{"1": gates.Attended, "0": gates.Absent, "": gates.Unknown, "true": gates.Unknown} {
-		require.Equal(t, want, presence(func(name string) (string, bool) {
-			require.Equal(t, "CLAUDE_CODE_SESSION_ATTENDED", name)
-			return value, true
-		}))
+	for _, c := range []struct {
+		attended, entrypoint string
+		want                 gates.Presence
+	}{
+		{"1", "cli", gates.Attended}, {"0", "sdk-cli", gates.Absent}, {"", "cli", gates.Unknown}, {"true", "cli", gates.Unknown},
+		{"0", "", gates.Absent}, {"0", "sdk-ts", gates.Unknown}, {"0", "sdk-py", gates.Unknown}, {"0", "sdk-tsx", gates.Absent},
+		{"1", "sdk-ts", gates.Attended},
+	} {
+		require.Equal(t, c.want, presence(func(name string) (string, bool) {
+			return map[string]string{"CLAUDE_CODE_SESSION_ATTENDED": c.attended, "CLAUDE_CODE_ENTRYPOINT": c.entrypoint}[name], true
+		}), "%+v", c)
 	}
+}
+
+// What the client takes for a yes was measured: TestLiveClaudeReadsTheBackgroundVariable.
+func TestTheBackgroundIsOffAsTheClientReadsIt(t *testing.T) {
+	for value, want := range map[string]bool{
+		"1": false, "true": false, "TRUE": false, "True": false, "yes": false, "on": false, " 1 ": false,
+		"": true, "0": true, "false": true, "no": true, "off": true, "2": true, "y": true, "enabled": true,
+	} {
+		require.Equal(t, want, Background(func(string) (string, bool) { return value, true }), "%q", value)
+	}
+	require.True(t, Background(func(string) (string, bool) { return "", false }))
 }
 
 // FuzzDecode: whatever comes, decoding ends without a panic, and what it says of session and tool is what the last

@@ -14,7 +14,7 @@
 //
 //	{"outcome":"pass"}
 //	{"outcome":"deny", "reason":"…", "id":"…"}
-//	{"outcome":"ask", "title":"Spawn 2 subagents?", "message":"…"}
+//	{"outcome":"ask", "title":"Approve subagent spawn?", "message":"…"}
 //
 // All of it was measured on Oh My Pi 18.1.21.
 package omp
@@ -59,6 +59,8 @@ const (
 	// No gate wants another input for this client's tools. Should one, letting the call go as it is would not be what
 	// the gate said.
 	reasonRewrite = "capgate: this call may only be made with another input, and capgate cannot change one in Oh My Pi. Do not retry."
+	// The dialog's title of a question that is not about subagents.
+	titleOther = "Approve this call?"
 	// The extension takes a denial without a reason for no answer.
 	reasonNone = "capgate: this call is denied."
 )
@@ -66,7 +68,7 @@ const (
 // Encode implements [client.Client].
 func (Client) Encode(v gates.Verdict) client.Answer { return client.Answer{Stdout: Encode(v)} }
 
-// Encode turns a verdict into the answer, one line. Of the text of a question the first line is the dialog's title.
+// Encode turns a verdict into the answer, one line.
 func Encode(v gates.Verdict) []byte {
 	switch {
 	case v.Outcome == gates.Pass:
@@ -77,7 +79,10 @@ func Encode(v gates.Verdict) []byte {
 		v = gates.Verdict{Outcome: gates.Deny, Reason: reasonNone}
 	}
 	if v.Outcome == gates.Ask {
-		title, message, _ := strings.Cut(v.Reason, "\n")
+		title, message := titleOther, v.Reason
+		if v.Code == gates.CodeAdmissionAsk {
+			title = gates.AdmissionTitle
+		}
 		return []byte(`{"outcome":"ask","title":` + client.Quote(title) + `,"message":` + client.Quote(message) + "}\n")
 	}
 	id := ""

@@ -110,8 +110,8 @@ func TestEncode(t *testing.T) {
 		{"deny with an id", gates.Verdict{Outcome: gates.Deny, Reason: "no [x] [capgate 01JD]"}, `{"outcome":"deny","reason":"no [x] [capgate 01JD]","id":"01JD"}`},
 		{"an id is at the end", gates.Verdict{Outcome: gates.Deny, Reason: "[capgate 01JD] no"}, `{"outcome":"deny","reason":"[capgate 01JD] no"}`},
 		{"deny without a reason", gates.Verdict{Outcome: gates.Deny}, `{"outcome":"deny","reason":"capgate: this call is denied."}`},
-		{"ask", gates.Verdict{Outcome: gates.Ask, Reason: "Spawn 2 subagents?\n- a\n- b"}, `{"outcome":"ask","title":"Spawn 2 subagents?","message":"- a\n- b"}`},
-		{"ask on one line", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?"}, `{"outcome":"ask","title":"Sure?","message":""}`},
+		{"ask", gates.Verdict{Outcome: gates.Ask, Code: gates.CodeAdmissionAsk, Reason: "Spawn 2 subagents?\n- a\n- b"}, `{"outcome":"ask","title":"Approve subagent spawn?","message":"Spawn 2 subagents?\n- a\n- b"}`},
+		{"ask about something else", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?"}, `{"outcome":"ask","title":"Approve this call?","message":"Sure?"}`},
 		{"ask without a question denies", gates.Verdict{Outcome: gates.Ask}, `{"outcome":"deny","reason":"capgate: this call is denied."}`},
 		{"a rewrite cannot be carried out", gates.Verdict{Outcome: gates.Rewrite, Input: input}, `{"outcome":"deny","reason":` + client.Quote(reasonRewrite) + `}`},
 		{"nor one behind a question", gates.Verdict{Outcome: gates.Ask, Reason: "Sure?", Input: input}, `{"outcome":"deny","reason":` + client.Quote(reasonRewrite) + `}`},
@@ -128,7 +128,7 @@ func TestTheAdmissionTextBecomesADialog(t *testing.T) {
 	call, err := decode([]byte(fromMain))
 	require.NoError(t, err)
 	require.Equal(t,
-		`{"outcome":"ask","title":"Spawn 1 subagent?","message":"- Alpha [task]: t\nSubagents add latency and cost. Approve only when delegation materially helps."}`+"\n",
+		`{"outcome":"ask","title":"Approve subagent spawn?","message":"Spawn 1 subagent?\n\n- Alpha [task]: t\n\nSubagents add latency and cost. Approve only when delegation materially helps."}`+"\n",
 		string(Encode(gates.Admission(gates.AdmissionAsk)(call))))
 }
 

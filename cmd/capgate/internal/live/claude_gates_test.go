@@ -15,6 +15,7 @@ import (
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
+	"github.com/capgate/capgate/gates"
 )
 
 // writeFinder declares a subagent with a shell to the client.
@@ -274,8 +275,8 @@ func TestLiveClaudeAdmissionInATerminal(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, terminal.Close()) })
 			for _, task := range []string{"first", "second"} {
 				// The message keeps its line breaks; of the task's text they are none of ours.
-				_, err = terminal.WaitFor(`(?m)│ Spawn 1 subagent\? *\n *│ - probe \[joke-finder\]: PROGRAM:finder ` + task +
-					` *\n *│ Subagents add latency and cost\. Approve only when delegation materially helps\.(?s:.*)❯ 1\. Yes`)
+				_, err = terminal.WaitFor(`(?m)│ Spawn 1 subagent\? *\n *│ *\n *│ - probe \[joke-finder\]: PROGRAM:finder ` + task +
+					` *\n *│ *\n *│ Subagents add latency and cost\. Approve only when delegation materially helps\.(?s:.*)❯ 1\. Yes`)
 				require.NoError(t, err)
 				chosen, err := terminal.WaitFor(`❯ (\d)`)
 				require.NoError(t, err)
@@ -305,4 +306,73 @@ func TestLiveClaudeAdmissionInATerminal(t *testing.T) {
 			require.Len(t, s.Model.Of("finder"), c.runs)
 		})
 	}
+}
+
+// What the client takes for a yes: our gate must not deny for nothing, nor rest on what the client does not hear.
+func TestLiveClaudeReadsTheBackgroundVariable(t *testing.T) {
+	t.Parallel()
+	for value, off := range map[string]bool{
+		"1": true, "true": true, "TRUE": true, "yes": true, "on": true, " 1 ": true,
+		"0": false, "false": false, "2": false, "y": false, "": false,
+	} {
+		t.Run("="+value, func(t *testing.T) {
+			t.Parallel()
+			ctx, s := startLive(t, live.Programs{
+				"main":   {agent("joke-finder", "PROGRAM:finder", live.M{"run_in_background": true}), live.Say("done")},
+				"finder": {live.Say("finder done")},
+			})
+			writeFinder(t, s)
+			_, err := s.ClaudeHeadless(ctx, live.ClaudeRun{
+				Prompt: "PROGRAM:main", AllowedTools: everyTool, Settings: live.M{"env": live.M{claude.NoBackground: value}},
+			})
+			require.NoError(t, err)
+			result := oneResult(t, s.Model, "main", "Agent")
+			require.Equal(t, off, strings.Contains(result.Text, "finder done"), "the parent waits: %s", result.Text)
+			require.Equal(t, off, !claude.Background(func(string) (string, bool) { return value, true }))
+		})
+	}
+}
+
+// A subagent starts with what there is of its tools. Only where there is nothing of them is it refused.
+func TestLiveClaudeASubagentStartsWithSomeOfItsTools(t *testing.T) {
+	t.Parallel()
+	for tools, starts := range map[string]bool{"Bash, Nonexistent": true, "Nonexistent": false, "Bash(git:*)": true} {
+		t.Run(tools, func(t *testing.T) {
+			t.Parallel()
+			ctx, s := startLive(t, live.Programs{
+				"main":   {agent("partly", "PROGRAM:finder"), live.Say("done")},
+				"finder": {live.Say("finder done")},
+			})
+			writeLive(t, filepath.Join(s.Work, ".claude", "agents", "partly.md"), "---\nname: partly\ndescription: d\ntools: "+tools+"\n---\nFind.\n")
+			_, err := s.ClaudeHeadless(ctx, live.ClaudeRun{
+				Prompt: "PROGRAM:main", AllowedTools: everyTool, Settings: live.M{"env": live.M{claude.NoBackground: "1"}},
+			})
+			require.NoError(t, err)
+			result := oneResult(t, s.Model, "main", "Agent")
+			require.Equal(t, starts, len(s.Model.Of("finder")) > 0, result.Text)
+			require.Equal(t, !starts, result.IsError, result.Text)
+		})
+	}
+}
+
+// Of what a workflow's input names the client runs the script at a path before the script, and so the question shows it.
+func TestLiveClaudeAWorkflowRunsWhatTheQuestionNamesFirst(t *testing.T) {
+	t.Parallel()
+	script := func(program string) string {
+		return "export const meta = { name: 'x', description: 'd', phases: [{title: 'p'}] }\nphase('p')\nreturn await agent('PROGRAM:" + program + "')"
+	}
+	ctx, s := startLive(t, live.Programs{
+		"main": {
+			live.Call("Workflow", live.M{"scriptPath": "flow.js", "script": script("by-script")}),
+			live.Call("Bash", live.M{"command": "sleep 2"}), live.Say("done"),
+		},
+		"by-path": {live.Say("by path")}, "by-script": {live.Say("by script")},
+	})
+	writeLive(t, filepath.Join(s.Work, "flow.js"), script("by-path"))
+	_, err := s.ClaudeHeadless(ctx, live.ClaudeRun{Prompt: "PROGRAM:main", AllowedTools: everyTool})
+	require.NoError(t, err)
+	require.NotEmpty(t, s.Model.Of("by-path"), oneResult(t, s.Model, "main", "Workflow").Text)
+	require.Empty(t, s.Model.Of("by-script"))
+	question := gates.AdmissionText(gates.Spawns(gates.Call{Tool: "Workflow", Input: []byte(`{"script":"s","scriptPath":"/p.js"}`)}))
+	require.Contains(t, question, "runs the script at /p.js; not run, but named as well: s")
 }

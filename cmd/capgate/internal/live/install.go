@@ -62,7 +62,8 @@ func Install(ctx context.Context, cache string) (Clients, error) {
 	if err == nil {
 		return clients, nil
 	}
-	if err := npmInstall(ctx, cache, dir); err != nil {
+	whole := func(dir string) error { _, err := installed(dir); return err }
+	if err := npmInstall(ctx, cache, dir, whole, "@anthropic-ai/claude-code@"+ClaudeVersion, "bun@"+BunVersion, "@oh-my-pi/pi-coding-agent@"+OMPVersion); err != nil {
 		return Clients{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	clients, err = installed(dir)
@@ -108,7 +109,9 @@ func installed(dir string) (Clients, error) {
 	return c, nil
 }
 
-func npmInstall(ctx context.Context, cache, dir string) error {
+// npmInstall installs packages aside and moves them to dir, unless another process was faster; whole says whether a folder
+// has all of them.
+func npmInstall(ctx context.Context, cache, dir string, whole func(dir string) error, packages ...string) error {
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("no %s in PATH to install the clients with", tool)
@@ -122,15 +125,14 @@ func npmInstall(ctx context.Context, cache, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
-	npm := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--prefix", aside,
-		"@anthropic-ai/claude-code@"+ClaudeVersion, "bun@"+BunVersion, "@oh-my-pi/pi-coding-agent@"+OMPVersion)
+	npm := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", aside}, packages...)...)
 	npm.Dir = aside
 	client.OwnGroup(npm)
 	if out, err := npm.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm install: %w: %s", err, tail(string(out), 500))
 	}
 	if _, err := os.Stat(dir); err == nil {
-		if _, err := installed(dir); err == nil {
+		if whole(dir) == nil {
 			return nil // another process was faster
 		}
 		if err := os.RemoveAll(dir); err != nil {

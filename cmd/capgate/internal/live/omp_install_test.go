@@ -88,7 +88,7 @@ func TestLiveOMPInstalledTheGatesHold(t *testing.T) {
 		require.NoError(t, client.Prompt("PROGRAM:"+program))
 		dialog, err := client.Dialog()
 		require.NoError(t, err)
-		require.Equal(t, "Spawn 1 subagent?", dialog.Title)
+		require.Equal(t, "Approve subagent spawn?", dialog.Title)
 		require.NoError(t, client.Answer(dialog, program == "main"))
 		require.NoError(t, client.Settled())
 	}

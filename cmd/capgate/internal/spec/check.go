@@ -24,9 +24,10 @@ func newCheckCmd(a *cli.App) *cobra.Command {
 		Long: `Reads the spec, by default the one that CAPGATE_SPEC names, exactly as the hook does. A spec that the hook could not use
 is an error; while it is in use, the hook denies every subagent and the main thread's shell.
 
-A subagent cannot start in a session that lacks a tool it lists. Without --tools, the session is taken to have the least
-that makes sense, Agent and where some subagent needs it Bash, and what is missing is a note. With --tools, the session
-is taken to have those, and a subagent that cannot start makes the exit status 1.`,
+A subagent starts without the tools that the session lacks, and not at all where the session has none of those it lists.
+Without --tools, the session is taken to have the least that makes sense, Agent and where some subagent needs it Bash.
+What is missing is a note. With --tools, the session is taken to have those, and a subagent that cannot start makes the
+exit status 1.`,
 		Example: `  capgate spec check
   capgate spec check spec.json --tools Agent,Bash,Read
   capgate spec check spec.json --json`,
@@ -60,7 +61,7 @@ type checkedSubagent struct {
 	Type     string   `json:"type"`
 	Tools    []string `json:"tools"`
 	Inherits bool     `json:"inherits"`          // all of the session's tools, whatever they are
-	Missing  string   `json:"missing,omitempty"` // the first tool that the session lacks
+	Missing  []string `json:"missing,omitempty"` // the tools that the session lacks
 }
 
 func check(a *cli.App, args []string, flag cli.Text) error {
@@ -92,18 +93,21 @@ func check(a *cli.App, args []string, flag cli.Text) error {
 		note("%s is a relative path: set CAPGATE_SPEC=%s, the hook runs in another directory and takes no other", typed, path)
 	}
 	var stuck []string
-	missing := s.Unstartable(session)
+	missing, unstartable := s.Lacking(session), s.Unstartable(session)
 	for _, sub := range s.Subagents {
 		m := missing[sub.Type]
+		lists := fmt.Sprintf("%s lists %s", sub.Type, strings.Join(m, ", "))
 		c.Subagents = append(c.Subagents, checkedSubagent{
 			Type: sub.Type, Tools: append([]string{}, sub.Tools...), Inherits: sub.Inherits, Missing: m,
 		})
 		switch {
-		case m == "":
-		case flag == "":
-			note("%s lists %s, which a session with only %s lacks: start the session with it too", sub.Type, m, strings.Join(session, ", "))
+		case len(m) == 0:
+		case flag != "" && slices.Contains(unstartable, sub.Type):
+			stuck = append(stuck, lists)
+		case slices.Contains(unstartable, sub.Type):
+			note("%s, and a session with only %s has none of it: there it cannot start, start the session with what is missing, too", lists, strings.Join(session, ", "))
 		default:
-			stuck = append(stuck, fmt.Sprintf("%s lists %s", sub.Type, m))
+			note("%s, which a session with only %s lacks: there it starts without", lists, strings.Join(session, ", "))
 		}
 	}
 	for _, n := range notes(s, claude.Background(a.Lookup)) {
