@@ -28,7 +28,7 @@ func Foreground(allowed []string, mode ForegroundMode) Gate {
 		if mode == ForegroundOff || c.Tool != toolAgent && c.Tool != toolTask {
 			return Verdict{}
 		}
-		in := fields(c.Input)
+		in := fields(c.Input, "subagent_type", backgroundKey)
 		if t := in.text("subagent_type"); t == "" || !slices.Contains(allowed, t) {
 			return Verdict{}
 		}
@@ -47,9 +47,9 @@ func Foreground(allowed []string, mode ForegroundMode) Gate {
 func withMember(raw []byte, key, value string) []byte {
 	var out bytes.Buffer
 	copied, members := 0, 0
-	_ = spans(raw, func(k string, start, end int) {
+	_ = spans(raw, func(name []byte, start, end int) {
 		members++
-		if k == key {
+		if isNamed(name, key) {
 			out.Write(raw[copied:start])
 			out.WriteString(value)
 			copied = end

@@ -97,7 +97,7 @@ func FuzzForeground(f *testing.F) {
 		require.NoError(t, Members(input, func(k string, val []byte) { was[k] = string(val) }))
 		require.NoError(t, Members(v.Input, func(k string, val []byte) { is[k] = string(val) }))
 		require.Equal(t, "false", is[backgroundKey])
-		require.Equal(t, `joke-finder`, fields(v.Input).text("subagent_type"))
+		require.Equal(t, `joke-finder`, fields(v.Input, "subagent_type").text("subagent_type"))
 		delete(was, backgroundKey)
 		delete(is, backgroundKey)
 		require.Equal(t, was, is)

@@ -2,9 +2,9 @@ package gates
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -18,11 +18,14 @@ var ErrSyntax = errors.New("not a JSON object")
 // The grammar is RFC 8259's, as encoding/json checks it, with one difference: there is no bound on nesting, because a
 // tool call whose input is nested deeper than a parser likes must still be judged. Memory is one bit a level.
 func Members(data []byte, visit func(key string, value []byte)) error {
-	return spans(data, func(key string, start, end int) { visit(key, data[start:end:end]) })
+	return spans(data, func(name []byte, start, end int) {
+		key, _ := Text(name)
+		visit(key, data[start:end:end])
+	})
 }
 
-// spans is [Members] with the value's place in data in the value's stead.
-func spans(data []byte, visit func(key string, start, end int)) error {
+// spans is [Members] with the name as it is written, quotation marks included, and the value's place in data.
+func spans(data []byte, visit func(name []byte, start, end int)) error {
 	s := scanner{data: data}
 	if err := s.object(visit); err != nil {
 		return fmt.Errorf("%w: %w", ErrSyntax, err)
@@ -39,24 +42,91 @@ func Elements(data []byte, visit func(value []byte)) error {
 	return nil
 }
 
+// Strings calls visit for the text that value is, or for each text in the list that it is, in order, and in lists in it,
+// however deep; texts inside objects are passed over. value is one that [Members] or [Elements] gave.
+func Strings(value []byte, visit func(text string)) {
+	// Of lists in lists only the order counts, so their brackets are passed over as commas are: there is nothing to count.
+	s := scanner{data: value}
+	for s.space(); s.pos < len(value); s.space() {
+		start := s.pos
+		switch value[start] {
+		case '[', ']', ',':
+			s.pos++
+		default:
+			if s.value() != nil {
+				return
+			}
+			if text, ok := Text(value[start:s.pos]); ok {
+				visit(text)
+			}
+		}
+	}
+}
+
 // Text decodes a JSON string as the client means it: lone surrogates and invalid UTF-8 become U+FFFD. ok is false when
 // value is not a string.
 func Text(value []byte) (text string, ok bool) {
-	if len(value) < 2 || value[0] != '"' {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return "", false
 	}
-	// By far the most have no escape: that spares the reflection of encoding/json on the path of every tool call.
-	if bytes.IndexByte(value, '\\') < 0 {
-		text = string(value[1 : len(value)-1])
-		if !utf8.ValidString(text) {
-			text = string([]rune(text)) // one U+FFFD for each byte that is none of a character
+	value = value[1 : len(value)-1]
+	if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) { // as by the most are
+		return string(value), true
+	}
+	return unescaped(value)
+}
+
+// unescaped decodes what stands between the quotation marks of a JSON string.
+func unescaped(in []byte) (text string, ok bool) {
+	out := make([]byte, 0, len(in))
+	for len(in) > 0 {
+		if in[0] != '\\' {
+			r, size := utf8.DecodeRune(in) // U+FFFD for each byte that is none of a character
+			out = utf8.AppendRune(out, r)
+			in = in[size:]
+			continue
 		}
-		return text, true
+		if len(in) < 2 {
+			return "", false
+		}
+		if in[1] == 'u' {
+			r, ok := codeUnit(in)
+			if !ok {
+				return "", false
+			}
+			in = in[6:]
+			if low, ok := codeUnit(in); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+				r = utf16.DecodeRune(r, low)
+				in = in[6:]
+			}
+			out = utf8.AppendRune(out, r) // U+FFFD for half a pair
+			continue
+		}
+		c := escapes[in[1]]
+		if c == 0 {
+			return "", false
+		}
+		out = append(out, c)
+		in = in[2:]
 	}
-	if err := json.Unmarshal(value, &text); err != nil {
-		return "", false
+	return string(out), true
+}
+
+// escapes are the characters that a backslash and one letter stand for.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// codeUnit reads the \uXXXX that text begins with.
+func codeUnit(text []byte) (unit rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
 	}
-	return text, true
+	for _, c := range text[2:6] {
+		if !isHex(c) {
+			return 0, false
+		}
+		unit = unit<<4 | rune(hexValue(c))
+	}
+	return unit, true
 }
 
 // scanner walks JSON text without recursion and without building values.
@@ -68,7 +138,7 @@ type scanner struct {
 	depth int
 }
 
-func (s *scanner) object(visit func(key string, start, end int)) error {
+func (s *scanner) object(visit func(name []byte, start, end int)) error {
 	s.space()
 	if !s.take('{') {
 		return s.unexpected("'{'")
@@ -82,10 +152,7 @@ func (s *scanner) object(visit func(key string, start, end int)) error {
 		if err := s.str(); err != nil {
 			return err
 		}
-		key, ok := Text(s.data[start:s.pos])
-		if !ok {
-			return s.unexpected("a member name")
-		}
+		name := s.data[start:s.pos]
 		if err := s.colon(); err != nil {
 			return err
 		}
@@ -93,7 +160,7 @@ func (s *scanner) object(visit func(key string, start, end int)) error {
 		if err := s.value(); err != nil {
 			return err
 		}
-		visit(key, start, s.pos)
+		visit(name, start, s.pos)
 		s.space()
 		switch {
 		case s.take('}'):
@@ -265,12 +332,11 @@ func (s *scanner) str() error {
 			return nil
 		case '\\':
 			s.pos++
-			switch s.peek() {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			switch {
+			case escapes[s.peek()] != 0:
 				s.pos++
 				continue
-			case 'u':
-				s.pos++
+			case s.take('u'):
 				for range 4 {
 					if !isHex(s.peek()) {
 						return s.unexpected("four hexadecimal digits")
@@ -287,6 +353,14 @@ func (s *scanner) str() error {
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// hexValue returns what a hexadecimal digit counts.
+func hexValue(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return (c | 0x20) - 'a' + 10
 }
 
 func (s *scanner) number() error {

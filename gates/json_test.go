@@ -58,6 +58,40 @@ func TestElementsVisitsEachElementRaw(t *testing.T) {
 	}
 }
 
+func TestStringsVisitsTheTextsOfAValueAndOfListsInIt(t *testing.T) {
+	const deep = 1_000_000
+	for in, want := range map[string][]string{
+		`"a"`: {"a"}, `""`: {""}, `["a","b"]`: {"a", "b"}, ` [ "a" , [ [ "\u0062" ] , [] , "c" ] ] `: {"a", "b", "c"},
+		`{"a":"b"}`: nil, `[{"a":"b"},"c",{"d":["e"]}]`: {"c"}, `[1,null,true,"a"]`: {"a"}, `7`: nil, `null`: nil, ``: nil, `[]`: nil,
+		strings.Repeat("[", deep) + `"a"` + strings.Repeat("]", deep): {"a"},
+	} {
+		var got []string
+		Strings([]byte(in), func(text string) { got = append(got, text) })
+		require.Equal(t, want, got, in[:min(len(in), 100)])
+	}
+	for _, in := range []string{`x`, `"`, `[x"a"]`, `{`, `"a" "b`} { // no values
+		Strings([]byte(in), func(text string) { require.Equal(t, "a", text) })
+	}
+}
+
+// Of an object only what is asked for is kept, by its decoded name, and of repeated names the last.
+func TestFieldsKeepsTheMembersThatAreAskedFor(t *testing.T) {
+	for in, want := range map[string]object{
+		`{"a":1,"b":2,"ab":3,"":4}`:                 {"a": []byte("1"), "ab": []byte("3")},
+		`{"a":1,"\u0061":2}`:                        {"a": []byte("2")},
+		`{"\u0061":2,"a":1}`:                        {"a": []byte("1")},
+		`{"\u0061\u0062":1,"\u0061\u0062\u0063":2}`: {"ab": []byte("1")},
+		`{"x":{"a":1},"a\n":2,"A":3}`:               {},
+		`{"a":1`:                                    nil,
+		`[]`:                                        nil,
+		``:                                          nil,
+	} {
+		require.Equal(t, want, fields([]byte(in), "a", "ab"), in)
+	}
+	many := []byte(`{` + strings.Repeat(`"k":1,`, 100_000) + `"a":"x"}`)
+	require.Less(t, testing.AllocsPerRun(1, func() { fields(many, "a", "ab") }), 10.0)
+}
+
 func TestMembersRefusesWhatIsNoObject(t *testing.T) {
 	for _, in := range []string{
 		"", " ", "null", "1", `"x"`, "[]", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{a:1}`, `{'a':1}`, `{"a":1}}`,
@@ -90,7 +124,8 @@ func TestText(t *testing.T) {
 	}{
 		{`"plain"`, "plain", true}, {`""`, "", true}, {`"ünï 🙂"`, "ünï 🙂", true},
 		{`"\u00fc\n"`, "ü\n", true}, {`"\ud83d\ude42"`, "🙂", true},
-		{`"\ud800"`, "\ufffd", true}, {"\"a\xffb\"", "a\ufffdb", true}, {"\"\\n\xff\"", "\n\ufffd", true},
+		{`"\ud800"`, "\ufffd", true}, {`"\ud800\ud800\udc00"`, "\ufffd𐀀", true}, {`"\ud83d\u0041"`, "\ufffdA", true}, {`"\ud83d\n"`, "\ufffd\n", true},
+		{`"\"\\\/\b\f\n\r\t"`, "\"\\/\b\f\n\r\t", true}, {`"\uABCD\uabcd"`, "\uabcd\uabcd", true}, {"\"a\xffb\"", "a\ufffdb", true}, {"\"\\n\xff\"", "\n\ufffd", true},
 		{`null`, "", false}, {`1`, "", false}, {`{}`, "", false}, {``, "", false}, {`"`, "", false},
 	} {
 		got, ok := Text([]byte(c.in))
@@ -209,7 +244,7 @@ func TestTextIsAStringAndNothingElse(t *testing.T) {
 		require.True(t, ok, value)
 		require.Equal(t, want, text)
 	}
-	for _, value := range []string{``, `"`, `a"`, `1`, `null`, `"\x"`, `"\"`} {
+	for _, value := range []string{``, `"`, `a"`, `1`, `null`, `"\x"`, `"\"`, `"\u12"`, `"\u12G4"`, `"\ud800\u"`, `"abc`} {
 		text, ok := Text([]byte(value))
 		require.False(t, ok, value)
 		require.Empty(t, text)

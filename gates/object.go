@@ -1,17 +1,43 @@
 package gates
 
-import "encoding/json"
-
-// object is a JSON object's members by name; of repeated names the last.
+// object holds the members of a JSON object that were asked for, by name; of repeated names the last.
 type object map[string][]byte
 
-// fields returns the members of a JSON object, none where raw is not one.
-func fields(raw []byte) object {
-	o := object{}
-	if err := Members(raw, func(key string, value []byte) { o[key] = value }); err != nil {
+// fields returns the members of these names, none where raw is no JSON object. What a model adds to its input besides
+// costs no memory, however much it is.
+func fields(raw []byte, names ...string) object {
+	o := make(object, len(names))
+	err := spans(raw, func(name []byte, start, end int) {
+		if wanted, ok := among(name, names); ok {
+			o[wanted] = raw[start:end:end]
+		}
+	})
+	if err != nil {
 		return nil
 	}
 	return o
+}
+
+// among returns the one of the names that is written so.
+func among(written []byte, names []string) (name string, ok bool) {
+	for _, name := range names {
+		if isNamed(written, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// isNamed reports whether a member's name, as it is written, is this one. It allocates nothing where there is no escape.
+func isNamed(written []byte, name string) bool {
+	if string(written[1:len(written)-1]) == name {
+		return true
+	}
+	if len(written) <= len(name)+2 || len(written) > 6*len(name)+2 { // an escape writes a character as 2 to 6
+		return false
+	}
+	text, _ := Text(written)
+	return text == name
 }
 
 // text returns a member that is a string, else "".
@@ -22,36 +48,18 @@ func (o object) text(key string) string {
 
 // texts returns a member that is a string, or the strings of a list; empty ones are left out.
 func (o object) texts(key string) []string {
-	if s := o.text(key); s != "" {
-		return []string{s}
-	}
 	var texts []string
-	for _, item := range o.list(key) {
-		if s, _ := Text(item); s != "" {
-			texts = append(texts, s)
+	Strings(o[key], func(text string) {
+		if text != "" {
+			texts = append(texts, text)
 		}
-	}
+	})
 	return texts
 }
 
-// edits returns the objects of the list "edits".
-func (o object) edits() []object {
+// edits returns the members of these names of each object in the list "edits".
+func (o object) edits(names ...string) []object {
 	var edits []object
-	for _, item := range o.list("edits") {
-		edits = append(edits, fields(item))
-	}
+	_ = Elements(o["edits"], func(item []byte) { edits = append(edits, fields(item, names...)) })
 	return edits
-}
-
-func (o object) list(key string) []json.RawMessage {
-	var list []json.RawMessage
-	if len(o[key]) > 0 && o[key][0] == '[' {
-		_ = json.Unmarshal(o[key], &list) // it fails where the list is too deep
-	}
-	return list
-}
-
-// tooDeep reports whether the member is a list that encoding/json does not read, because it is nested too deep.
-func (o object) tooDeep(key string) bool {
-	return len(o[key]) > 0 && o[key][0] == '[' && !json.Valid(o[key])
 }

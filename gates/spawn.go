@@ -18,18 +18,18 @@ type Spawn struct {
 // Spawns returns the agents that the call wants to start: none for a call of another tool, at least one for a spawn
 // tool, whatever its input is.
 func Spawns(c Call) []Spawn {
-	in := fields(c.Input)
 	switch c.Tool {
 	case toolAgent, toolTask:
+		in := fields(c.Input, "name", "description", "subagent_type", "prompt")
 		name := in.text("name")
 		if name == "" {
 			name = in.text("description")
 		}
 		return []Spawn{{Name: name, Type: in.text("subagent_type"), Task: in.text("prompt")}}
 	case toolWorkflow:
-		return []Spawn{{Name: "workflow of any number of agents", Type: WorkflowType, Task: workflowTask(in)}}
+		return []Spawn{{Name: "workflow of any number of agents", Type: WorkflowType, Task: workflowTask(fields(c.Input, "scriptPath", "name", "script"))}}
 	case toolOMPTask:
-		return ompSpawns(in)
+		return ompSpawns(fields(c.Input, "tasks", "name", "agent", "task"))
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func SpawnTypes(c Call) []string {
 func ompSpawns(in object) []Spawn {
 	var spawns []Spawn
 	if batch, ok := in["tasks"]; ok {
-		if err := Elements(batch, func(task []byte) { spawns = append(spawns, ompSpawn(fields(task))) }); err != nil {
+		if err := Elements(batch, func(task []byte) { spawns = append(spawns, ompSpawn(fields(task, "name", "agent", "task"))) }); err != nil {
 			spawns = append(spawns, Spawn{}) // what is no list cannot be told, and has no type
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // WritePaths returns the paths that a write tool's input names, as it names them: relative ones and a leading ~ stay.
 // What Oh My Pi takes off a path before it uses it is off: "@", ":", "file://", quotes, and the brackets of "[PATH#tag]".
 func WritePaths(c Call) []string {
-	in := fields(c.Input)
+	in := fields(c.Input, "notebook_path", "file_path", "path", "paths", "rename", "edits", "input")
 	switch {
 	case !Writes(c.Tool):
 		return nil
@@ -20,13 +20,10 @@ func WritePaths(c Call) []string {
 		return in.texts("file_path")
 	}
 	named := slices.Concat(in.texts("path"), in.texts("paths"))
-	if in.tooDeep("path") || in.tooDeep("paths") || in.tooDeep("edits") {
-		named = append(named, "/*") // it may name any
-	}
 	if c.Tool == "edit" {
 		named = append(named, in.texts("rename")...)
-		for _, e := range in.edits() {
-			named = slices.Concat(named, e.texts("path"), e.texts("rename"))
+		for _, e := range in.edits("path", "rename") {
+			named = append(append(named, e.texts("path")...), e.texts("rename")...)
 		}
 		named = append(named, patchPaths(in.text("input"))...)
 	}
@@ -45,10 +42,12 @@ func WriteTexts(c Call) []string {
 	if !Writes(c.Tool) {
 		return nil
 	}
-	in := fields(c.Input)
+	in := fields(c.Input, "content", "new_string", "new_text", "input", "edits")
 	texts := slices.Concat(in.texts("content"), in.texts("new_string"), in.texts("new_text"), in.texts("input"))
-	for _, e := range in.edits() {
-		texts = slices.Concat(texts, e.texts("new_string"), e.texts("new_text"), e.texts("diff"))
+	for _, e := range in.edits("new_string", "new_text", "diff") {
+		for _, key := range []string{"new_string", "new_text", "diff"} {
+			texts = append(texts, e.texts(key)...)
+		}
 	}
 	return texts
 }

@@ -44,11 +44,15 @@ func TestWritePathsTakeOffWhatOhMyPiTakesOff(t *testing.T) {
 	}
 }
 
-// What is nested deeper than encoding/json reads may name any path.
+// Paths are found at any depth, and beside any: no nesting hides one.
 func TestWritePathsOfADeepInput(t *testing.T) {
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
-	for _, input := range []string{`{"path":"a","edits":[{"rename":"/state/x","z":` + deep + `}]}`, `{"path":"a","paths":` + deep + `}`} {
-		require.Equal(t, []string{"a", "/*"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(input)}))
+	for _, input := range []string{
+		`{"path":"a","edits":[{"rename":"/state/x","z":` + deep + `}]}`,
+		`{"path":"a","paths":[` + deep + `,"/state/x"]}`,
+		`{"path":"a","paths":` + strings.Repeat("[", 20_000) + `"/state/x"` + strings.Repeat("]", 20_000) + `}`,
+	} {
+		require.Equal(t, []string{"a", "/state/x"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(input)}))
 	}
 	require.Equal(t, []string{"a"}, WritePaths(Call{Tool: "edit", Input: json.RawMessage(`{"path":"a","z":` + deep + `}`)}))
 }

@@ -1,7 +1,6 @@
 package omp
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/capgate/capgate/gates"
@@ -15,49 +14,39 @@ func Fetches(c gates.Call) bool {
 	default:
 		return false
 	}
-	var path, paths any
+	var path, paths []byte
 	// Errors are of no matter: what is no object, or holds no text there, names no URL.
 	_ = gates.Members(c.Input, func(key string, value []byte) {
 		switch key {
 		case "path":
-			path = decoded(value)
+			path = value
 		case "paths":
-			paths = decoded(value)
+			paths = value
 		}
 	})
-	return namesURL(path) || namesURL(paths)
+	found := false
+	for _, value := range [][]byte{path, paths} {
+		gates.Strings(value, func(text string) { found = found || namesURL(text) })
+	}
+	return found
 }
 
-func decoded(value []byte) (v any) {
-	_ = json.Unmarshal(value, &v)
-	return v
-}
-
-// namesURL reports whether a text, or one in a list, has a URL in it: several paths may stand in one text, quoted or not.
-func namesURL(v any) bool {
-	switch v := v.(type) {
-	case string:
-		lower := strings.ToLower(v)
-		for _, prefix := range []string{"http:/", "https:/", "www."} { // one slash is enough for the client
-			for rest, before := lower, byte(' '); ; {
-				i := strings.Index(rest, prefix)
-				if i < 0 {
-					break
-				}
-				if i > 0 {
-					before = rest[i-1]
-				}
-				if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789/\\._-", rune(before)) {
-					return true
-				}
-				rest, before = rest[i+len(prefix):], prefix[len(prefix)-1]
+// namesURL reports whether a text has a URL in it: several paths may stand in one text, quoted or not.
+func namesURL(text string) bool {
+	lower := strings.ToLower(text)
+	for _, prefix := range []string{"http:/", "https:/", "www."} { // one slash is enough for the client
+		for rest, before := lower, byte(' '); ; {
+			i := strings.Index(rest, prefix)
+			if i < 0 {
+				break
 			}
-		}
-	case []any:
-		for _, item := range v {
-			if namesURL(item) {
+			if i > 0 {
+				before = rest[i-1]
+			}
+			if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789/\\._-", rune(before)) {
 				return true
 			}
+			rest, before = rest[i+len(prefix):], prefix[len(prefix)-1]
 		}
 	}
 	return false

@@ -2,6 +2,7 @@ package omp
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 )
 
 func TestAFileToolThatIsGivenAURLFetches(t *testing.T) {
+	deep := strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001)
 	for input, want := range map[string]bool{
 		`{"path":"https://example.com/x"}`:               true,
 		`{"path":"HTTP://EXAMPLE.COM"}`:                  true,
@@ -23,6 +25,10 @@ func TestAFileToolThatIsGivenAURLFetches(t *testing.T) {
 		`{"paths":"src;www.example.com"}`:                true,
 		`{"path":"src","path":"www.example.com"}`:        true,
 		`{"path":"www.example.com","path":"src"}`:        false, // the last one counts
+		`{"paths":["https://example.com",` + deep + `]}`: true,
+		`{"paths":[` + deep + `,"www.example.com"]}`:     true,
+		`{"paths":[[["www.example.com"]]]}`:              true,
+		`{"paths":[{"x":"www.example.com"}]}`:            false,
 		`{"path":"a/www.x"}`:                             false,
 		`{"path":"./http:/x"}`:                           false,
 		`{"path":"awww.x"}`:                              false,
