@@ -15,6 +15,8 @@ type Code struct {
 var Codes = []Code{
 	{CodeGatesUnparsable, gates.Deny, "payload", "the subagent gates are on and the payload is no call", "send one JSON object on stdin, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
 	{CodeSpecUnreadable, gates.Deny, "spec", "the spec is named but missing, unreadable or wrong: every spawn and every shell call are denied", "mend the file that the reason names (capgate spec check FILE)"},
+	{CodeGatesOverdue, gates.Deny, "deadline", "a subagent was to be started, and the deadline passed before the gates had judged it", "give the hook more time with CAPGATE_DEADLINE_MS, or look for what is slow (capgate doctor)"},
+	{gates.CodeSpawnTooLong, gates.Deny, "type", "the input of a call that starts subagents is longer than the gates read, 1 MiB; also said by foreground and admission", "write long material to a file and name it in the prompt"},
 	{gates.CodeType, gates.Deny, "type", "a subagent of a type that is not declared was to be started", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeCaller, gates.Deny, "caller", "a subagent of a type that is not declared made a call", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeBash, gates.Deny, "bash", "the main thread reached for a shell", "delegate to a declared subagent, or switch the gates off with CAPGATE_DISABLE_GATES=1"},

@@ -83,7 +83,7 @@ func (f *Facts) settledWithout(stage Stage) bool {
 func (f Facts) Overdue() Facts {
 	awaited := min(f.Known+1, StageAdmission)
 	err := fmt.Errorf("the %s was %w of %v", awaited, ErrOverdue, f.Deadline())
-	f.Known = StageAdmission
+	f.Known, f.Late = StageAdmission, true
 	switch awaited {
 	case StagePayload:
 		f.PayloadErr = err
@@ -134,6 +134,7 @@ func Combine(verdicts ...gates.Verdict) gates.Verdict {
 // obeyed.
 func WithID(reason, id string) string {
 	tail := " [capgate " + id + "]"
+	reason = cut(reason, MaxReason) // what is cut off anyway is not looked through
 	return cut(gates.Visible(reason), MaxReason-len(tail)) + tail
 }
 

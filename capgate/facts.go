@@ -44,6 +44,7 @@ type Facts struct {
 	Known  Stage // the latest stage whose facts are filled in
 	// Halt is the operator's word that stops every call; nil = there is none. An operator's off is in Config: [Config.Under].
 	Halt *control.Word
+	Late bool // the deadline has passed: what is not known stays so, and nothing is judged that takes time
 
 	// StagePayload
 	Call       gates.Call

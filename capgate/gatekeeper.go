@@ -11,6 +11,7 @@ import (
 const (
 	CodeGatesUnparsable = "gates-unparsable" // the gates are on and the payload is no call
 	CodeSpecUnreadable  = "spec-unreadable"  // the spec is named but cannot be used
+	CodeGatesOverdue    = "gates-overdue"    // the deadline passed before the gates had judged the spawn
 	CodeAdmitted        = "admitted"         // an operator had admitted the spawn beforehand
 )
 
@@ -23,7 +24,7 @@ type Decision struct {
 
 // Judged is one gate's verdict.
 type Judged struct {
-	Gate    string // "payload", "spec", "type", "caller", "bash", "guard", "cap", "foreground" or "admission"
+	Gate    string // "payload", "spec", "deadline", "type", "caller", "bash", "guard", "cap", "foreground" or "admission"
 	Verdict gates.Verdict
 }
 
@@ -67,10 +68,15 @@ func (f *Facts) judged(row Row) []Judged {
 		add("spec", f.specUnreadable())
 		on = false
 	}
+	if on && f.Late && gates.StartsAgents(f.Call.Tool) {
+		add("deadline", f.spawnOverdue())
+	}
 	declares := on && f.Config.Declares()
 	allowed := f.allowed()
 	if declares {
-		add("type", gates.Type(allowed)(f.Call))
+		if !f.Late {
+			add("type", gates.Type(allowed)(f.Call))
+		}
 		add("caller", gates.Caller(allowed)(f.Call))
 		add("bash", gates.Bash()(f.Call))
 	}
@@ -78,14 +84,14 @@ func (f *Facts) judged(row Row) []Judged {
 		add("guard", f.guard())
 	}
 	add("cap", row.Verdict(*f))
-	if declares {
+	if declares && !f.Late {
 		mode := gates.ForegroundRewrite
 		if f.Config.Spec != "" {
 			mode = f.Spec.Foreground
 		}
 		add("foreground", gates.Foreground(allowed, mode)(f.Call))
 	}
-	if on {
+	if on && !f.Late {
 		v := gates.Verdict{}
 		if f.AdmittedBy == "" {
 			v = gates.Admission(f.AdmissionMode())(f.Call)
@@ -121,7 +127,14 @@ func (f *Facts) allowed() []string {
 // subagent.
 func (f *Facts) NeedsSpec() bool {
 	return f.Config.GatesActive() && f.Config.Spec != "" &&
-		(len(gates.Spawns(f.Call)) > 0 || gates.Shell(f.Call.Tool) || f.Call.AgentID != "")
+		(gates.StartsAgents(f.Call.Tool) || gates.Shell(f.Call.Tool) || f.Call.AgentID != "")
+}
+
+// spawnOverdue denies a spawn that the gates had no time for. What they judge is in the call's input, and that is not looked into
+// again once the deadline has passed: it may be what took so long.
+func (f *Facts) spawnOverdue() gates.Verdict {
+	return gates.Verdict{Outcome: gates.Deny, Code: CodeGatesOverdue, Reason: fmt.Sprintf(
+		"capgate: this call starts subagents and was not judged before the deadline of %v. Do not retry it as it is: go on in the current agent.", f.Deadline())}
 }
 
 // guard asks the guard. Where it could not be told in time which file is written, the write does not happen.
@@ -136,7 +149,7 @@ func (f *Facts) guard() gates.Verdict {
 // specUnreadable denies what would need the spec's word: every spawn, and the shell. That of a subagent, too: whether its
 // type is declared is not known.
 func (f *Facts) specUnreadable() gates.Verdict {
-	if len(gates.Spawns(f.Call)) == 0 && !gates.Shell(f.Call.Tool) {
+	if !gates.StartsAgents(f.Call.Tool) && !gates.Shell(f.Call.Tool) {
 		return gates.Verdict{}
 	}
 	why := f.SpecErr.Error()

@@ -66,7 +66,7 @@ var Table = Rows{
 		Change:    "mend the file that the reason names, or switch everything off with CAPGATE_DISABLE=1",
 		needs:     func(f *Facts) Stage { return f.payloadIf(f.Config.Problem != nil) },
 		holds: func(f *Facts) bool {
-			return f.Config.Problem != nil && (f.PayloadErr != nil || f.Config.Caps(f.Call) || gates.Spawning(f.Call.Tool) || gates.Shell(f.Call.Tool))
+			return f.Config.Problem != nil && (f.PayloadErr != nil || f.Config.Caps(f.Call) || gates.StartsAgents(f.Call.Tool) || gates.Shell(f.Call.Tool))
 		},
 		reason: func(f *Facts) string {
 			return fmt.Sprintf("this call is denied because the settings that bound it cannot be read: %v. This holds until an operator mends them: do not retry. Write up what you have and tell the user.", f.Config.Problem)

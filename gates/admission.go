@@ -32,6 +32,9 @@ func Admission(mode AdmissionMode) Gate {
 		if mode == AdmissionOff || mode == "" {
 			return Verdict{}
 		}
+		if v, long := tooLong(c); long {
+			return v
+		}
 		spawns := Spawns(c)
 		switch {
 		case len(spawns) == 0:
@@ -54,11 +57,14 @@ const AdmissionTitle = "Approve subagent spawn?"
 const (
 	maxTask = 240
 	maxName = 80
+	// maxListed bounds the agents that are listed, in lines: a person reads no more, and a client may show less.
+	maxListed = 50
 )
 
-// AdmissionText is the question for all agents of a call: a line that counts them, one for each, and what they cost, with
-// an empty line between them. Names and tasks come from a model, so nothing in them can add a line, end its field or hide:
-// white space is folded, and control and invisible characters are shown as escapes, brackets in names and types, too.
+// AdmissionText is the question for all agents of a call: a line that counts them, one for each of the first fifty, one that
+// says how many more there are, and what they cost, with an empty line between them. Names and tasks come from a model, so
+// nothing in them can add a line, end its field or hide: white space is folded, and control and invisible characters are
+// shown as escapes, brackets in names and types, too.
 func AdmissionText(spawns []Spawn) string {
 	var b strings.Builder
 	plural := "s"
@@ -66,9 +72,12 @@ func AdmissionText(spawns []Spawn) string {
 		plural = ""
 	}
 	fmt.Fprintf(&b, "Spawn %d subagent%s?\n\n", len(spawns), plural)
-	for i, s := range spawns {
+	for i, s := range spawns[:min(len(spawns), maxListed)] {
 		fmt.Fprintf(&b, "- %s [%s]: %s\n\n",
 			label(s.Name, fmt.Sprintf("spawn %d", i+1)), label(s.Type, "default"), task(s.Task))
+	}
+	if more := len(spawns) - maxListed; more > 0 {
+		fmt.Fprintf(&b, "- and %d more that are not listed\n\n", more)
 	}
 	b.WriteString("Subagents add latency and cost. Approve only when delegation materially helps.")
 	return b.String()

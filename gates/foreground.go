@@ -28,6 +28,9 @@ func Foreground(allowed []string, mode ForegroundMode) Gate {
 		if mode == ForegroundOff || c.Tool != toolAgent && c.Tool != toolTask {
 			return Verdict{}
 		}
+		if v, long := tooLong(c); long {
+			return v
+		}
 		in := fields(c.Input, "subagent_type", backgroundKey)
 		if t := in.text("subagent_type"); t == "" || !slices.Contains(allowed, t) {
 			return Verdict{}

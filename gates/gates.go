@@ -70,6 +70,7 @@ type Gate func(Call) Verdict
 // Codes of the gates' verdicts, stable like the cap's.
 const (
 	CodeType               = "type"                // a type that is not in the list was to be spawned
+	CodeSpawnTooLong       = "spawn-too-long"      // the input of a spawn is longer than is read
 	CodeCaller             = "caller"              // a subagent of a type that is not in the list made a call
 	CodeBash               = "bash"                // the main thread reached for a shell
 	CodeForeground         = "foreground"          // a spawn was moved to the foreground

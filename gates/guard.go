@@ -19,6 +19,7 @@ type Protected struct {
 type FileWrite struct {
 	Path string // absolute, with symlinks resolved
 	Tree bool   // any file at or below Path may be written: the call names a directory or a glob
+	Any  bool   // the call names more than is looked at (AnyPath): it may write any file
 	// HoldsHook says that it is a client's settings file that holds our hook, or that would say something of it or
 	// switch hooks off.
 	HoldsHook bool
@@ -35,6 +36,8 @@ func Guard(p Protected, writes []FileWrite) Gate {
 		v := Verdict{}
 		for _, w := range writes {
 			switch {
+			case w.Any:
+				return Verdict{Outcome: Deny, Code: CodeGuardState, Reason: fmt.Sprintf("This call names more than %d files, or paths too long to be looked at, and it could not be told that none is capgate's own. Do not retry it as it is: write fewer files in one call.", MaxWrites)}
 			case within(w.Path, p.StateDir), w.touches(p.StateDir), w.touches(p.Ledger):
 				return Verdict{Outcome: Deny, Code: CodeGuardState, Reason: "capgate's state directory holds the count of this run and is written by capgate only. This is final: do not retry, and do not look for another way. Write your results elsewhere."}
 			case slices.ContainsFunc(p.Programs, w.touches):

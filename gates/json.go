@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -42,22 +43,24 @@ func Elements(data []byte, visit func(value []byte)) error {
 	return nil
 }
 
-// Strings calls visit for the text that value is, or for each text in the list that it is, in order, and in lists in it,
-// however deep; texts inside objects are passed over. value is one that [Members] or [Elements] gave.
-func Strings(value []byte, visit func(text string)) {
-	// Of lists in lists only the order counts, so their brackets are passed over as commas are: there is nothing to count.
-	s := scanner{data: value}
-	for s.space(); s.pos < len(value); s.space() {
-		start := s.pos
-		switch value[start] {
-		case '[', ']', ',':
-			s.pos++
-		default:
-			if s.value() != nil {
-				return
-			}
-			if text, ok := Text(value[start:s.pos]); ok {
-				visit(text)
+// Strings returns the text that value is, or each text in the list that it is, in order, and in lists in it, however deep;
+// texts inside objects are passed over. value is one that [Members] or [Elements] gave.
+func Strings(value []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		// Of lists in lists only the order counts, so their brackets are passed over as commas are: there is nothing to count.
+		s := scanner{data: value}
+		for s.space(); s.pos < len(value); s.space() {
+			start := s.pos
+			switch value[start] {
+			case '[', ']', ',':
+				s.pos++
+			default:
+				if s.value() != nil {
+					return
+				}
+				if text, ok := Text(value[start:s.pos]); ok && !yield(text) {
+					return
+				}
 			}
 		}
 	}

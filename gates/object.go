@@ -6,9 +6,12 @@ type object map[string][]byte
 // fields returns the members of these names, none where raw is no JSON object. What a model adds to its input besides
 // costs no memory, however much it is.
 func fields(raw []byte, names ...string) object {
-	o := make(object, len(names))
+	var o object
 	err := spans(raw, func(name []byte, start, end int) {
 		if wanted, ok := among(name, names); ok {
+			if o == nil { // many an object in a list holds none of them
+				o = make(object, len(names))
+			}
 			o[wanted] = raw[start:end:end]
 		}
 	})
@@ -49,17 +52,15 @@ func (o object) text(key string) string {
 // texts returns a member that is a string, or the strings of a list; empty ones are left out.
 func (o object) texts(key string) []string {
 	var texts []string
-	Strings(o[key], func(text string) {
+	for text := range Strings(o[key]) {
 		if text != "" {
 			texts = append(texts, text)
 		}
-	})
+	}
 	return texts
 }
 
-// edits returns the members of these names of each object in the list "edits".
-func (o object) edits(names ...string) []object {
-	var edits []object
-	_ = Elements(o["edits"], func(item []byte) { edits = append(edits, fields(item, names...)) })
-	return edits
+// edits calls visit for each object in the list "edits", with its members of these names.
+func (o object) edits(visit func(edit object), names ...string) {
+	_ = Elements(o["edits"], func(item []byte) { visit(fields(item, names...)) })
 }

@@ -53,8 +53,8 @@ func HoldsHook(text []byte, err error) bool {
 	return err != nil || bytes.Contains(text, []byte("capgate"))
 }
 
-// MaxWrites bounds how many paths of one call are looked at. A call that names more counts as one that may write anywhere:
-// to look at all of them would outlast the deadline.
+// MaxWrites bounds how many paths of one call are looked at. A call that names more counts as one that may write anywhere
+// ([AnyPath]).
 const MaxWrites = 500
 
 // Programs returns the programs of ours that lie beside self, the one that runs, and self: the hook may be either of

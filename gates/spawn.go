@@ -1,12 +1,29 @@
 package gates
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // WorkflowType is the type as which every agent of a workflow counts that names none.
 const WorkflowType = "workflow-subagent"
 
 // unset stands for a type that is missing, null, empty or not a string.
 const unset = "(unset)"
+
+// MaxSpawnInput bounds the input of a spawn tool that the gates judge, in bytes. No prompt is that long, and an answer that
+// repeats the input, as a rewrite does, has to fit into what a client reads.
+const MaxSpawnInput = 1 << 20
+
+// tooLong denies a spawn whose input is longer than [MaxSpawnInput], before any gate looks into it.
+func tooLong(c Call) (v Verdict, long bool) {
+	if !StartsAgents(c.Tool) || len(c.Input) <= MaxSpawnInput {
+		return Verdict{}, false
+	}
+	return Verdict{Outcome: Deny, Code: CodeSpawnTooLong, Reason: fmt.Sprintf(
+		"The input of this call is %d bytes long, and no subagent is started with more than %d. Do not retry it as it is: write long material to a file and name the file in the prompt.",
+		len(c.Input), MaxSpawnInput)}, true
+}
 
 // Spawn is one agent that a call wants to start. Missing texts are "".
 type Spawn struct {

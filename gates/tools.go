@@ -8,8 +8,8 @@ const (
 	toolOMPTask  = "task"     // Oh My Pi: one agent or a batch
 )
 
-// Spawning reports whether the tool starts agents.
-func Spawning(tool string) bool {
+// StartsAgents reports whether the tool starts agents: Agent, Task and Workflow of Claude Code, task of Oh My Pi.
+func StartsAgents(tool string) bool {
 	switch tool {
 	case toolAgent, toolTask, toolWorkflow, toolOMPTask:
 		return true

@@ -10,6 +10,9 @@ import (
 // case, so General-Purpose would spawn general-purpose. A type that is missing, null, empty or no string is in no list.
 func Type(allowed []string) Gate {
 	return func(c Call) Verdict {
+		if v, long := tooLong(c); long {
+			return v
+		}
 		for _, s := range Spawns(c) {
 			if s.Type != "" && slices.Contains(allowed, s.Type) {
 				continue

@@ -1,40 +1,136 @@
 package gates
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// WritePaths returns the paths that a write tool's input names, as it names them: relative ones and a leading ~ stay.
-// What Oh My Pi takes off a path before it uses it is off: "@", ":", "file://", quotes, and the brackets of "[PATH#tag]".
+// AnyPath is among the paths of [WritePaths] where the call names more of them, or longer ones, than are looked at: to look at
+// all would outlast the deadline, and any file may be one of them. It is no file's name.
+const AnyPath = "\x00"
+
+// WritePaths returns the paths that a write tool's input names, each once, as it names them: relative ones and a leading ~
+// stay. What Oh My Pi takes off a path before it uses it is off: "@", ":", "file://", quotes, and the brackets of "[PATH#tag]".
 func WritePaths(c Call) []string {
-	in := fields(c.Input, "notebook_path", "file_path", "path", "paths", "rename", "edits", "input")
-	switch {
-	case !Writes(c.Tool):
+	if !Writes(c.Tool) {
 		return nil
+	}
+	in := fields(c.Input, "notebook_path", "file_path", "path", "paths", "rename", "edits", "input")
+	var p pathSet
+	switch {
 	case c.Tool == "NotebookEdit":
-		return in.texts("notebook_path")
+		p.addTexts(in["notebook_path"], p.add)
 	case !ompWrites(c.Tool):
-		return in.texts("file_path")
-	}
-	named := slices.Concat(in.texts("path"), in.texts("paths"))
-	if c.Tool == "edit" {
-		named = append(named, in.texts("rename")...)
-		for _, e := range in.edits("path", "rename") {
-			named = append(append(named, e.texts("path")...), e.texts("rename")...)
+		p.addTexts(in["file_path"], p.add)
+	case c.Tool == toolASTEdit:
+		p.addTexts(in["path"], p.addList)
+		p.addTexts(in["paths"], p.addList)
+		if len(p.paths) == 0 {
+			p.add(".") // no path at all is the working directory
 		}
-		named = append(named, patchPaths(in.text("input"))...)
+	default:
+		p.addTexts(in["path"], p.addWrapped)
+		p.addTexts(in["paths"], p.addWrapped)
+		if c.Tool == "edit" {
+			p.addTexts(in["rename"], p.addWrapped)
+			in.edits(func(edit object) {
+				p.addTexts(edit["path"], p.addWrapped)
+				p.addTexts(edit["rename"], p.addWrapped)
+			}, "path", "rename")
+			p.addPatch(in.text("input"))
+		}
 	}
-	if c.Tool == toolASTEdit {
-		named = lists(named)
+	return p.paths
+}
+
+// pathSet collects paths, each once, until they are too many.
+type pathSet struct {
+	paths []string
+	seen  map[string]bool
+	bytes int
+	any   bool // they are too many, and AnyPath is the last
+}
+
+// Bounds of the paths of one call, besides [MaxWrites].
+const (
+	maxSpelled = 1 << 20 // bytes of all of them
+	maxWraps   = 8       // times that something is taken off one
+)
+
+func (p *pathSet) add(path string) {
+	if p.any || p.seen[path] {
+		return
 	}
-	var paths []string
-	for _, name := range named {
-		paths = append(paths, unwrapped(name)...)
+	if p.bytes += len(path); len(p.paths) == MaxWrites || p.bytes > maxSpelled {
+		p.addAny()
+		return
 	}
-	return paths
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.seen[path] = true
+	p.paths = append(p.paths, path)
+}
+
+func (p *pathSet) addAny() {
+	if !p.any {
+		p.any = true
+		p.paths = append(p.paths, AnyPath)
+	}
+}
+
+// addTexts gives add the texts of a member; empty ones are left out.
+func (p *pathSet) addTexts(value []byte, add func(string)) {
+	for text := range Strings(value) {
+		if p.any {
+			return
+		}
+		if text != "" {
+			add(text)
+		}
+	}
+}
+
+// addList adds a path of ast_edit, and those that the client may find in it: one string may hold several, as a JSON list or
+// with something between them.
+func (p *pathSet) addList(name string) {
+	p.addWrapped(name)
+	p.addTexts([]byte(strings.TrimSpace(name)), p.addWrapped)
+	if !strings.ContainsAny(name, listSeparators) {
+		return
+	}
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune(listSeparators, r) }) {
+		if p.any {
+			return
+		}
+		p.addWrapped(part)
+	}
+}
+
+const listSeparators = ",; \t\r\n"
+
+// addPatch adds the paths in the text of a patch: the file lines of apply_patch, and the section headers and moves of hashline
+// edits.
+func (p *pathSet) addPatch(patch string) {
+	for line := range strings.Lines(patch) {
+		if p.any {
+			return
+		}
+		line = strings.TrimSpace(line)
+		if tagged(line) {
+			p.addWrapped(line)
+			continue
+		}
+		for _, before := range []string{"*** Update File:", "*** Add File:", "*** Delete File:", "*** Move to:", "MV "} {
+			if path, ok := strings.CutPrefix(line, before); ok {
+				if path = strings.Trim(path, " \t\"'"); path != "" {
+					p.addWrapped(path)
+				}
+				break
+			}
+		}
+	}
 }
 
 // WriteTexts returns what a write tool's input puts into its files: whole contents, replacements, and patches.
@@ -44,50 +140,12 @@ func WriteTexts(c Call) []string {
 	}
 	in := fields(c.Input, "content", "new_string", "new_text", "input", "edits")
 	texts := slices.Concat(in.texts("content"), in.texts("new_string"), in.texts("new_text"), in.texts("input"))
-	for _, e := range in.edits("new_string", "new_text", "diff") {
+	in.edits(func(edit object) {
 		for _, key := range []string{"new_string", "new_text", "diff"} {
-			texts = append(texts, e.texts(key)...)
+			texts = append(texts, edit.texts(key)...)
 		}
-	}
+	}, "new_string", "new_text", "diff")
 	return texts
-}
-
-// lists adds to the paths of ast_edit those that the client may find in them: one string may hold several, as a JSON list
-// or with something between them. No path at all is the working directory.
-func lists(named []string) []string {
-	all := slices.Clone(named)
-	for _, name := range named {
-		all = append(all, object{"": []byte(strings.TrimSpace(name))}.texts("")...)
-		if strings.ContainsAny(name, ",; \t\r\n") {
-			all = append(all, strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(",; \t\r\n", r) })...)
-		}
-	}
-	if len(all) == 0 {
-		return []string{"."}
-	}
-	return all
-}
-
-// patchPaths returns the paths in the text of a patch: the file lines of apply_patch, and the section headers and moves
-// of hashline edits.
-func patchPaths(patch string) []string {
-	var paths []string
-	for line := range strings.Lines(patch) {
-		line = strings.TrimSpace(line)
-		if tagged(line) {
-			paths = append(paths, line)
-			continue
-		}
-		for _, before := range []string{"*** Update File:", "*** Add File:", "*** Delete File:", "*** Move to:", "MV "} {
-			if path, ok := strings.CutPrefix(line, before); ok {
-				if path = strings.Trim(path, " \t\"'"); path != "" {
-					paths = append(paths, path)
-				}
-				break
-			}
-		}
-	}
-	return paths
 }
 
 // tagged reports whether the text is [PATH#TAG].
@@ -95,9 +153,13 @@ func tagged(text string) bool {
 	return strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") && strings.LastIndexByte(text, '#') > 1
 }
 
-// unwrapped returns the path without what Oh My Pi takes off it. Where that may be part of the name as well, all that
-// may be meant are returned, and each is judged.
-func unwrapped(path string) []string {
+// addWrapped adds the path without what Oh My Pi takes off it. Where that may be part of the name as well, all that may be meant
+// are added, and each is judged.
+func (p *pathSet) addWrapped(path string) {
+	if len(path) > maxSpelled {
+		p.addAny()
+		return
+	}
 	path = strings.TrimSpace(path)
 	if len(path) > 1 && path[0] == '"' && path[len(path)-1] == '"' {
 		path = path[1 : len(path)-1]
@@ -105,23 +167,26 @@ func unwrapped(path string) []string {
 	if tagged(path) {
 		path = path[1:strings.LastIndexByte(path, '#')]
 	}
-	paths := []string{path}
-	bare := path
-	for {
-		before := bare
-		bare = strings.Map(plainSpace, strings.TrimLeft(bare, "@:"))
+	p.add(path)
+	last := path
+	for wraps := 0; ; wraps++ {
+		bare := strings.Map(plainSpace, strings.TrimLeft(last, "@:"))
 		if n := len("file://"); len(bare) > n && strings.EqualFold(bare[:n], "file://") {
 			bare = percentDecoded(strings.TrimPrefix(bare[n:], "localhost"))
 		}
-		if bare == before || bare == "" {
+		if bare == last || bare == "" {
 			break
 		}
-		paths = append(paths, bare)
+		if wraps == maxWraps {
+			p.addAny()
+			return
+		}
+		p.add(bare)
+		last = bare
 	}
-	if last := paths[len(paths)-1]; len(last) > 1 && last[0] == '~' && last[1] != '/' {
-		paths = append(paths, "~/"+last[1:]) // Oh My Pi knows no other users' homes
+	if len(last) > 1 && last[0] == '~' && last[1] != '/' {
+		p.add("~/" + last[1:]) // Oh My Pi knows no other users' homes
 	}
-	return paths
 }
 
 // plainSpace maps the spaces that Oh My Pi takes for a plain one.
@@ -141,7 +206,7 @@ func percentDecoded(text string) string {
 	for i := 0; i < len(text); i++ {
 		var b byte
 		if text[i] == '%' && i+2 < len(text) && isHex(text[i+1]) && isHex(text[i+2]) {
-			_, _ = fmt.Sscanf(text[i+1:i+3], "%02x", &b)
+			b = hexValue(text[i+1])<<4 | hexValue(text[i+2])
 			i += 2
 		} else {
 			b = text[i]
@@ -167,8 +232,8 @@ func WriteRoot(tool, path string) (root string, tree bool) {
 	if root == "" {
 		root = "."
 	}
-	for range strings.Count(glob, "..") {
-		root = filepath.Join(root, "..")
+	if up := strings.Count(glob, ".."); up > 0 {
+		root = filepath.Join(root, strings.Repeat("../", up))
 	}
 	return root, true
 }

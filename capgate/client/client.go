@@ -87,7 +87,8 @@ func (c *Call) Field(key string, value []byte) bool {
 	case "tool_name":
 		field = &c.Tool
 	case "tool_use_id":
-		field = &c.UseID
+		c.UseID, _ = gates.Text(value) // two of them are never taken for one: it keeps its length
+		return true
 	case "agent_id":
 		field = &c.AgentID
 	case "agent_type":
@@ -100,8 +101,21 @@ func (c *Call) Field(key string, value []byte) bool {
 	default:
 		return false
 	}
-	*field, _ = gates.Text(value)
+	*field = Text(value)
 	return true
+}
+
+// maxText bounds a field, in bytes. No session, type, tool or directory has a name that long.
+const maxText = 64 << 10
+
+// Text decodes a field; one of another type than text is empty. Of a text that is longer than any such field only its length is
+// left, so that no reason, log or path is made of it.
+func Text(value []byte) string {
+	if len(value) > maxText && value[0] == '"' {
+		return fmt.Sprintf("(%d bytes)", len(value))
+	}
+	text, _ := gates.Text(value)
+	return text
 }
 
 // Quote writes text as a JSON string.

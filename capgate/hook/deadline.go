@@ -35,9 +35,8 @@ func (r *run) overdue() {
 	r.claimed = true
 	r.mu.Unlock()
 
-	status := r.unsaid(late)
 	if silent { // the pipe to the client is stuck
-		r.Exit(status)
+		r.Exit(r.unsaid(late))
 		return
 	}
 	said := make(chan int, 1)
@@ -47,15 +46,16 @@ func (r *run) overdue() {
 		close(said)
 	}()
 	select {
-	case status = <-said:
+	case status := <-said:
 		// The log gets the rest of what was kept.
 		select {
 		case <-said:
 		case <-time.After(grace(late.facts)):
 		}
+		r.Exit(status)
 	case <-time.After(2 * grace(late.facts)):
+		r.Exit(r.unsaid(late))
 	}
-	r.Exit(status)
 }
 
 // firstWords decodes what has come of a payload that is not whole.

@@ -87,6 +87,10 @@ func gatherWrites(f *capgate.Facts) {
 	if len(spelled) == 0 {
 		return
 	}
+	if spelled[len(spelled)-1] == gates.AnyPath {
+		f.Writes = []gates.FileWrite{{Any: true}}
+		return
+	}
 	var known paths.Known // of which a path may be another name
 	f.Protected = gates.Protected{}
 	if state, ok := f.Config.StateDir(); ok {
@@ -112,10 +116,7 @@ func gatherWrites(f *capgate.Facts) {
 		if seen[w] {
 			continue
 		}
-		if seen[w] = true; len(seen) > gates.MaxWrites {
-			f.Writes = append(f.Writes, gates.FileWrite{Path: paths.Root(w.Path), Tree: true})
-			return
-		}
+		seen[w] = true
 		named := w.Path
 		var ok bool
 		if w.Path, ok = paths.Resolve(named); !ok {

@@ -3,7 +3,8 @@
 //
 // One deadline, counted from the start of the process, holds whatever blocks: stdin, locks, the disk, and the reader
 // of our answer. What is not known by then cannot be counted, and the table says what becomes of that. A panic is
-// recovered and denies. Nothing but one JSON object is ever written to stdout.
+// recovered and denies. Nothing but one JSON object is ever written to stdout, and none in part where the system tells how
+// much the client's pipe holds.
 package hook
 
 import (
@@ -35,6 +36,8 @@ type Process struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+	// Room reports whether Stdout takes n bytes whole even if nobody reads; nil = it does.
+	Room func(n int) bool
 	// Exit ends the process at once, even while another goroutine is stuck in a system call.
 	Exit func(status int)
 }
@@ -213,13 +216,20 @@ func (r *run) finish(d decision) {
 	r.Exit(r.say(d))
 }
 
-// say writes the answer and returns the exit status. Where stdout does not take what is to be asked or rewritten, the
-// call is blocked: silence would let it go on as it is. A reason that stderr does not take changes nothing.
+// untold is the answer where another one could not be given: silence would let the call go on as it is.
+var untold = client.Answer{
+	Stderr: []byte("capgate: the answer could not be given to the client, so the call is blocked. Do not retry.\n"), Exit: client.ExitBlock,
+}
+
+// say writes the answer and returns the exit status. Where stdout does not take the whole of what is to be asked or rewritten,
+// the call is blocked. A reason that stderr does not take changes nothing.
 func (r *run) say(d decision) int {
 	a := r.Client.Encode(d.verdict)
-	if len(a.Stdout) > 0 {
-		if n, err := r.Stdout.Write(a.Stdout); err != nil || n < len(a.Stdout) {
-			a = client.Answer{Stderr: []byte("capgate: the answer could not be given to the client, so the call is blocked. Do not retry.\n"), Exit: client.ExitBlock}
+	if n := len(a.Stdout); n > 0 {
+		if r.Room != nil && !r.Room(n) {
+			a = untold
+		} else if written, err := r.Stdout.Write(a.Stdout); err != nil || written < n {
+			a = untold
 		}
 	}
 	if len(a.Stderr) > 0 {
@@ -228,13 +238,23 @@ func (r *run) say(d decision) int {
 	return a.Exit
 }
 
-// unsaid returns the exit status of an answer that could not be written in time.
+// unsaid returns the exit status of an answer that could not be written in time. Where it is stdout that did not take it, stderr may
+// take the reason.
 func (r *run) unsaid(d decision) int {
 	a := r.Client.Encode(d.verdict)
-	if len(a.Stdout) > 0 {
-		return client.ExitBlock
+	if len(a.Stdout) == 0 {
+		return a.Exit
 	}
-	return a.Exit
+	told := make(chan struct{})
+	go func() {
+		_, _ = r.Stderr.Write(untold.Stderr)
+		close(told)
+	}()
+	select {
+	case <-told:
+	case <-time.After(grace(d.facts) / 2):
+	}
+	return untold.Exit
 }
 
 // log appends the decision to the log, best effort.

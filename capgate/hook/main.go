@@ -28,6 +28,7 @@ func Main(start time.Time, args []string) {
 		Stdin:   os.Stdin,
 		Stdout:  disk.Descriptor(1),
 		Stderr:  stderr,
+		Room:    disk.Descriptor(1).Room,
 		Exit:    os.Exit,
 	}.Run()
 }

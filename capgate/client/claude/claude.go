@@ -41,14 +41,14 @@ func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Ca
 		switch {
 		case c.Field(key, value):
 		case key == "hook_event_name":
-			c.Event, _ = gates.Text(value)
+			c.Event = client.Text(value)
 			if c.Event == "" {
-				c.Event = "(" + string(value) + ")" // no name, so not PreToolUse
+				c.Event = "(" + string(value[:min(len(value), 64)]) + ")" // no name, so not PreToolUse
 			}
 		case key == "permission_mode":
-			c.Mode, _ = gates.Text(value)
+			c.Mode = client.Text(value)
 		case key == "source" || key == "reason": // of SessionStart, of SessionEnd
-			c.Cause, _ = gates.Text(value)
+			c.Cause = client.Text(value)
 		}
 	})
 	if err != nil && !isWord(c.Event) {

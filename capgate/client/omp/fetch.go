@@ -24,11 +24,14 @@ func Fetches(c gates.Call) bool {
 			paths = value
 		}
 	})
-	found := false
 	for _, value := range [][]byte{path, paths} {
-		gates.Strings(value, func(text string) { found = found || namesURL(text) })
+		for text := range gates.Strings(value) {
+			if namesURL(text) {
+				return true
+			}
+		}
 	}
-	return found
+	return false
 }
 
 // namesURL reports whether a text has a URL in it: several paths may stand in one text, quoted or not.
