@@ -13,6 +13,7 @@ import (
 
 	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/scope"
 )
 
 // Config is what the environment says, as it says it: every field holds the variable's raw text, "" where it is
@@ -34,6 +35,8 @@ type Config struct {
 	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off, ask or deny: what happens when a subagent is about to start; default the spec's, else off; any other word asks"`
 	Deadline         Millis `envconfig:"CAPGATE_DEADLINE_MS" meaning:"how long the hook may take from its start, in milliseconds; default 2000, also for anything but a positive number"`
 
+	// PluginState says that the state directory is a plugin's data directory, in which there may be more than our files.
+	PluginState bool `ignored:"true"`
 	// EnvFile is the entry's environment file, an absolute path; "" = it names none.
 	EnvFile string `ignored:"true"`
 	// Problem is why that file cannot be used: what is switched on there is not known then.
@@ -85,8 +88,16 @@ func (c *Config) Fallbacks(lookup Lookup) {
 		}
 		if v, ok := lookup(also); ok && (field.Len() == 0 || Switch(v).On() && isKillSwitch(also)) {
 			field.SetString(v)
+			c.PluginState = c.PluginState || also == pluginData && v != ""
 		}
 	})
+}
+
+// StateNames are the files and directories of ours in a state directory (docs/reference/files.md).
+var StateNames = []string{
+	"ledger.db", "ledger.lock", "ledger.head", scope.DirName, "hook-heard", "cleared", "loops",
+	"decisions.jsonl", "decisions.jsonl.1", "decisions.jsonl.2", "admissions.json", "admissions.lock",
+	control.OffFile, control.HaltFile, gates.OwnEnvFile,
 }
 
 // Variables lists the configuration with where each value comes from, in the order of the fields.

@@ -104,7 +104,7 @@ func TestFallbackNamesCountWhereTheFirstIsUnsetOrEmpty(t *testing.T) {
 	}{
 		{"the old names alone", map[string]string{
 			"VOYAGE_DISABLE_CAP_HOOK": "1", "VOYAGE_STORM_ENABLED": "1", "VOYAGE_CAP_SCOPE_TTL_MS": "5", "CLAUDE_PLUGIN_DATA": "/p",
-		}, Config{DisableCap: "1", Enabled: "1", ScopeTTL: "5", DataDir: "/p"}},
+		}, Config{DisableCap: "1", Enabled: "1", ScopeTTL: "5", DataDir: "/p", PluginState: true}},
 		{"the first name wins", map[string]string{
 			"CAPGATE_ENABLED": "0", "VOYAGE_STORM_ENABLED": "1", "CAPGATE_DATA_DIR": "/d", "CLAUDE_PLUGIN_DATA": "/p",
 		}, Config{Enabled: "0", DataDir: "/d"}},
@@ -152,7 +152,7 @@ func TestVariablesSayWhereAValueComesFrom(t *testing.T) {
 	require.Equal(t, "VOYAGE_STORM_ENABLED=1", from["CAPGATE_ENABLED"])
 	require.Equal(t, "CAPGATE_DISABLE=x", from["CAPGATE_DISABLE"])
 	require.Equal(t, "=", from["CAPGATE_LEDGER"])
-	require.Equal(t, reflect.TypeFor[Config]().NumField()-2, len(vars), "all but EnvFile and Problem")
+	require.Equal(t, reflect.TypeFor[Config]().NumField()-3, len(vars), "all but those that no variable sets")
 }
 
 func TestGatesAreActiveWithASpecOrAList(t *testing.T) {

@@ -174,7 +174,7 @@ func TestDecideOverEnvironmentSpecAndCall(t *testing.T) {
 		{"a write with the gates on", outside{env: env(list, "finder"), writes: stateX}, writing, nil, gates.Deny, gates.CodeGuardState, nil},
 		{"a write with the gates' kill switch and the cap on", outside{env: env("CAPGATE_ENABLED", "1", list, "finder", "CAPGATE_DISABLE_GATES", "1"), writes: stateX}, writing, nil, gates.Deny, gates.CodeGuardState, nil},
 		{"a write with all off", outside{env: env("CAPGATE_DISABLE_CAP", "1", "CAPGATE_ENABLED", "1"), writes: stateX}, writing, nil, gates.Pass, "", nil},
-		{"settings are asked about", outside{env: env("CAPGATE_ENABLED", "1"), writes: []gates.FileWrite{{Path: "/h/.claude/settings.json", HoldsHook: true}}}, writing, nil, gates.Ask, gates.CodeGuardSettings, nil},
+		{"settings are asked about", outside{env: env("CAPGATE_ENABLED", "1"), writes: []gates.FileWrite{{Path: "/h/.claude/settings.json", Settings: true}}}, writing, nil, gates.Ask, gates.CodeGuardSettings, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, read := c.outside.judge(t, c.call, c.err)

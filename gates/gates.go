@@ -80,5 +80,7 @@ const (
 	CodeAdmissionNoUI      = "admission-no-ui"     // a human should decide and none is there
 	CodeGuardState         = "guard-state"         // a write into the state directory
 	CodeGuardSpec          = "guard-spec"          // a write to the spec
-	CodeGuardSettings      = "guard-settings"      // a write to settings that hold the hook
+	CodeGuardPath          = "guard-path"          // a write by a name that means another file in each process
+	CodeGuardSettings      = "guard-settings"      // a write to what decides what bounds the session
+	CodeGuardUnasked       = "guard-unasked"       // the same where nobody would be asked
 )

@@ -2,7 +2,6 @@ package gates
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -131,21 +130,6 @@ func (p *pathSet) addPatch(patch string) {
 			}
 		}
 	}
-}
-
-// WriteTexts returns what a write tool's input puts into its files: whole contents, replacements, and patches.
-func WriteTexts(c Call) []string {
-	if !Writes(c.Tool) {
-		return nil
-	}
-	in := fields(c.Input, "content", "new_string", "new_text", "input", "edits")
-	texts := slices.Concat(in.texts("content"), in.texts("new_string"), in.texts("new_text"), in.texts("input"))
-	in.edits(func(edit object) {
-		for _, key := range []string{"new_string", "new_text", "diff"} {
-			texts = append(texts, edit.texts(key)...)
-		}
-	}, "new_string", "new_text", "diff")
-	return texts
 }
 
 // tagged reports whether the text is [PATH#TAG].

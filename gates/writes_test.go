@@ -79,19 +79,6 @@ func TestWriteRoot(t *testing.T) {
 	}
 }
 
-func TestWriteTexts(t *testing.T) {
-	for tool, input := range map[string]string{
-		"Write":     `{"content":"\u0041"}`,
-		"Edit":      `{"old_string":"B","new_string":"A"}`,
-		"MultiEdit": `{"edits":[{"old_string":"B","new_string":"A"}]}`,
-		"write":     `{"path":"B","content":"A"}`,
-		"edit":      `{"edits":[{"old_text":"B","new_text":"A"}]}`,
-	} {
-		require.Equal(t, []string{"A"}, WriteTexts(Call{Tool: tool, Input: json.RawMessage(input)}), tool)
-	}
-	require.Empty(t, WriteTexts(Call{Tool: "Read", Input: json.RawMessage(`{"content":"A"}`)}))
-}
-
 func TestWritePathsAreWhatTheToolNames(t *testing.T) {
 	for _, c := range []struct {
 		tool, input string

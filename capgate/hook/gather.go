@@ -92,21 +92,10 @@ func gatherWrites(f *capgate.Facts) {
 		return
 	}
 	var known paths.Known // of which a path may be another name
-	f.Protected = gates.Protected{}
-	if state, ok := f.Config.StateDir(); ok {
-		f.Protected.StateDir = known.Add(state)
-	}
-	if file, err := f.Config.LedgerPath(); err == nil {
-		f.Protected.Ledger = known.Add(file)
-	}
-	if f.Config.Spec != "" && f.Config.GatesActive() {
-		f.Protected.Spec = known.Add(f.Config.Spec)
-	}
-	for _, program := range programs() {
-		f.Protected.Programs = append(f.Protected.Programs, known.Add(program))
-	}
+	f.Protected = protected(f.Config, &known)
 	home, _ := os.UserHomeDir()
-	bounds := gates.BoundsHook(gates.WriteTexts(f.Call))
+	told := toldFolders(os.LookupEnv)
+	settings := settingsFiles(told, home, f.Call.Dir, &known)
 	f.Writes = nil
 	seen := map[gates.FileWrite]bool{}
 	for _, path := range spelled {
@@ -118,16 +107,103 @@ func gatherWrites(f *capgate.Facts) {
 		}
 		seen[w] = true
 		named := w.Path
-		var ok bool
-		if w.Path, ok = paths.Resolve(named); !ok {
+		var err error
+		if w.Path, err = paths.Resolve(named); errors.Is(err, paths.ErrTooLong) {
 			continue
 		}
+		w.PerProcess = err != nil
 		if w.Path = known.Rename(w.Path); w.Tree {
 			w.Path = known.Ancestor(w.Path)
 		}
-		w.HoldsHook = holdsHook(w.Path) || bounds && (gates.ClientSettings(w.Path) || gates.ClientSettings(named))
+		for _, name := range []string{named, w.Path, told.rename(named), told.rename(w.Path)} {
+			w.Own = w.Own || gates.OwnFile(name)
+			w.Settings = w.Settings || gates.SettingsFile(name) || w.Tree && gates.SettingsFolder(name)
+		}
+		w.Settings = w.Settings || settings[w.Path] || gates.MayHoldHook(w.Path) && gates.HoldsHook(disk.ReadRegular(w.Path, gates.MaxSettings))
 		f.Writes = append(f.Writes, w)
 	}
+}
+
+// protected are the files of this entry. What it names by a relative path is none of them: it is nobody's file.
+func protected(c capgate.Config, known *paths.Known) (p gates.Protected) {
+	add := func(path string) {
+		if filepath.IsAbs(path) {
+			p.Files = append(p.Files, known.Add(path))
+		}
+	}
+	if state, ok := c.StateDir(); ok && !c.PluginState {
+		p.StateDir = known.Add(state)
+	} else if ok {
+		for _, name := range capgate.StateNames {
+			add(filepath.Join(state, name))
+		}
+	}
+	if file, err := c.LedgerPath(); err == nil {
+		add(file)
+	}
+	add(c.EnvFile)
+	if filepath.IsAbs(c.Spec) && c.GatesActive() {
+		p.Spec = known.Add(c.Spec)
+	}
+	for _, program := range programs() {
+		p.Programs = append(p.Programs, known.Add(program))
+	}
+	return p
+}
+
+// told are folders in which a client was told to keep its settings, by what they would be called else.
+type told map[string]string
+
+func toldFolders(lookup capgate.Lookup) told {
+	folders := told{}
+	for name, usual := range gates.ToldFolders {
+		if dir, _ := lookup(name); filepath.IsAbs(dir) {
+			folders[filepath.Clean(dir)] = usual
+			if real, err := paths.Resolve(dir); err == nil {
+				folders[real] = usual
+			}
+		}
+	}
+	return folders
+}
+
+// settingsFiles are the settings that count in a directory, by the names that they really have: links to them, and other
+// names of the same file, are as good as their own.
+func settingsFiles(told told, home, dir string, known *paths.Known) map[string]bool {
+	var folders []string
+	for folder := range told {
+		folders = append(folders, folder)
+	}
+	project, _ := os.LookupEnv("CLAUDE_PROJECT_DIR")
+	for _, base := range []string{home, dir, project} {
+		if filepath.IsAbs(base) {
+			folders = append(folders, filepath.Join(base, ".claude"))
+		}
+	}
+	files := map[string]bool{}
+	for _, folder := range folders {
+		for _, name := range []string{"settings.json", "settings.local.json"} {
+			if path := filepath.Join(folder, name); exists(path) {
+				files[known.Add(path)] = true
+			}
+		}
+	}
+	return files
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// rename returns a path in such a folder as it would be called else, or the path itself.
+func (t told) rename(path string) string {
+	for dir, usual := range t {
+		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
+			return string(filepath.Separator) + usual + rest
+		}
+	}
+	return path
 }
 
 // programs are the one that runs, and capgate's beside it. Where the one that runs cannot be told there is none.
@@ -136,17 +212,9 @@ func programs() []string {
 	if err != nil {
 		return nil
 	}
-	self, ok := paths.Resolve(self)
-	if !ok {
+	self, err = paths.Resolve(self)
+	if err != nil {
 		return nil
 	}
 	return gates.Programs(self)
-}
-
-// holdsHook reads a file that may be a client's settings.
-func holdsHook(path string) bool {
-	if !gates.SettingsName(path) {
-		return false
-	}
-	return gates.HoldsHook(disk.ReadRegular(path, gates.MaxSettings))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -113,31 +114,97 @@ func TestGuardKeepsThePrograms(t *testing.T) {
 	require.Empty(t, p.code("Write", map[string]any{"file_path": hook + ".txt"}))
 }
 
-func TestGuardAsksAboutSettingsThatWouldSayHowTheSessionIsBounded(t *testing.T) {
+// Settings are known by where they are, whatever is written into them.
+func TestGuardAsksAboutSettingsByTheirNames(t *testing.T) {
 	p := newPlace(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(p.project, "dotfiles"), 0o700))
 	require.NoError(t, os.Symlink("dotfiles", filepath.Join(p.project, ".claude")))
-	const off = `{"env": {"CAPGATE_DISABLE": "1"}}`
+	require.NoError(t, os.WriteFile(filepath.Join(p.project, "dotfiles", "settings.json"), []byte("{}"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(p.home, ".claude"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(p.home, "mine"), []byte("{}"), 0o600))
+	require.NoError(t, os.Symlink("../mine", filepath.Join(p.home, ".claude", "settings.json")))
+	require.NoError(t, os.Link(filepath.Join(p.home, "mine"), filepath.Join(p.home, "hard")))
+	t.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(p.home, "profile"))
+	t.Setenv("CODEX_HOME", "relative")
 	const ask = gates.CodeGuardSettings
-	for _, c := range []struct {
-		path, content, code string
-	}{
-		{".claude/settings.json", off, ask},
-		{".claude/settings.local.json", `{"disableAllHooks": true}`, ask},
-		{"~/.claude/settings.json", off, ask},
-		{".omp/x/hooks.json", off, ask},
-		{".claude/settings.json", `{"model": "x"}`, ""},
-		{".claude/notes.md", off, ""},
-		{"settings.json", off, ""},
+	for path, code := range map[string]string{
+		".claude/settings.json": ask, ".claude/settings.local.json": ask, "~/.claude/settings.json": ask, "~/.claude/settings.local.json": ask,
+		".omp/extensions/x.ts": ask, ".mcp.json": ask, "plugin/hooks/hooks.json": ask, "../profile/settings.json": ask, "../profile/hooks/x.sh": ask,
+		"dotfiles/settings.json": ask, // what .claude is a link to
+		"~/mine":                 ask, // what the settings are a link to
+		"~/hard":                 ask, // another name of the same file
+		"../profile/capgate.env": gates.CodeGuardState, "~/.claude/capgate.env": gates.CodeGuardState, ".capgate/env": gates.CodeGuardState,
+		".claude/notes.md": "", "settings.json": "", ".vscode/settings.json": "", "relative/config.toml": "", "dotfiles/notes": "", "../profile/x.md": "",
 	} {
-		require.Equal(t, c.code, p.code("Write", map[string]any{"file_path": c.path, "content": c.content}), c.path)
-		require.Equal(t, c.code, p.code("Edit", map[string]any{"file_path": c.path, "old_string": "", "new_string": c.content}), c.path)
-		require.Equal(t, c.code, p.code("MultiEdit", map[string]any{"file_path": c.path, "edits": []any{map[string]any{"new_string": c.content}}}), c.path)
-		require.Equal(t, c.code, p.code("write", map[string]any{"path": c.path, "content": c.content}), c.path)
+		for _, content := range []string{"{}", `{"env": {"CAPGATE_DISABLE": "1"}}`} {
+			require.Equal(t, code, p.code("Write", map[string]any{"file_path": path, "content": content}), path)
+			require.Equal(t, code, p.code("Edit", map[string]any{"file_path": path, "old_string": "", "new_string": content}), path)
+			require.Equal(t, code, p.code("write", map[string]any{"path": path, "content": content}), path)
+		}
 	}
-	require.Empty(t, p.code("Edit", map[string]any{"file_path": ".claude/settings.json", "old_string": off, "new_string": "{}"}))
 	require.NoError(t, os.WriteFile(filepath.Join(p.project, "settings.json"), []byte(`"capgate-hook"`), 0o600))
 	require.Equal(t, ask, p.code("Write", map[string]any{"file_path": "settings.json", "content": "{}"}), "it holds our hook")
+	require.Equal(t, ask, p.code("ast_edit", map[string]any{"paths": []string{".claude"}}))
+	require.Equal(t, ask, p.code("ast_edit", map[string]any{"paths": []string{".omp/extensions/**/*.ts"}}))
+}
+
+// A name that each process reads in its own way says nothing of what the client would write.
+func TestGuardDeniesNamesThatMeanAnotherFileInEachProcess(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("other names there")
+	}
+	p := newPlace(t)
+	require.NoError(t, os.Symlink("/proc/self/cwd", filepath.Join(p.project, "here")))
+	require.NoError(t, os.Symlink("here", filepath.Join(p.project, "there")))
+	for _, path := range []string{
+		"/proc/self/cwd/x", "/proc/thread-self/root/tmp/x", "/proc/1/cwd/x", "/proc/self/fd/3", "/dev/fd/1", "/dev/stdout", "/dev/stderr", "/dev/stdin",
+		"/tmp/../proc/self/cwd/x", "here/x", "there/x", "here/../x/../here/y", "//proc//self/cwd/x",
+	} {
+		require.Equal(t, gates.CodeGuardPath, p.code("Write", map[string]any{"file_path": path}), path)
+		require.Equal(t, gates.CodeGuardPath, p.code("write", map[string]any{"path": "@" + path}), path)
+	}
+	for _, path := range []string{"proc/self/cwd", "/processes/x", "/dev/null", "/dev/fdx", "here"} {
+		if path == "here" { // the link itself is replaced or followed: it cannot be told either
+			require.Equal(t, gates.CodeGuardPath, p.code("Write", map[string]any{"file_path": path}), path)
+			continue
+		}
+		require.Empty(t, p.code("Write", map[string]any{"file_path": path}), path)
+	}
+}
+
+// What is named by no absolute path is nobody's: not even a file of the hook's own working directory.
+func TestGuardTakesNoRelativePathForOurs(t *testing.T) {
+	p := newPlace(t)
+	t.Chdir(p.project)
+	for _, c := range []capgate.Config{
+		{AllowedSubagents: "a"}, {AllowedSubagents: "a", DataDir: "state"}, {Enabled: "1", Ledger: "ledger.db"}, {Spec: "spec.json"},
+	} {
+		for _, path := range []string{"ledger.db", "spec.json", "state/ledger.db"} {
+			f := Gather(t.Context(), capgate.Facts{
+				Config: c, Call: gates.Call{Tool: "Write", Input: []byte(`{"file_path":"` + filepath.Join(p.project, path) + `"}`)},
+			}, capgate.StageSpec)
+			require.Empty(t, gates.Guard(f.Protected, f.Writes)(f.Call).Code, "%s %+v", path, c)
+		}
+	}
+}
+
+// In a plugin's data directory our files are ours, and the rest is the plugin's.
+func TestGuardLeavesAPluginItsOwnFiles(t *testing.T) {
+	p := newPlace(t)
+	for path, want := range map[string]string{
+		"ledger.db": gates.CodeGuardState, "ledger.head": gates.CodeGuardState, "trekresearch-loop-scope/s.json": gates.CodeGuardState,
+		"decisions.jsonl": gates.CodeGuardState, "admissions.json": gates.CodeGuardState, "off.json": gates.CodeGuardState, "halt.json": gates.CodeGuardState,
+		"hook-heard/x": gates.CodeGuardState, "loops/x.json": gates.CodeGuardState, "cleared/1.json": gates.CodeGuardState,
+		"cache.json": "", "notes/x.md": "", "ledger.db.txt": "",
+	} {
+		c := capgate.LoadConfig(func(name string) (string, bool) {
+			return map[string]string{"CLAUDE_PLUGIN_DATA": p.state, "CAPGATE_ENABLED": "1"}[name], true
+		})
+		f := Gather(t.Context(), capgate.Facts{
+			Config: c, Call: gates.Call{Tool: "Write", Input: []byte(`{"file_path":"` + filepath.Join(p.state, path) + `"}`)},
+		}, capgate.StageSpec)
+		require.Equal(t, want, gates.Guard(f.Protected, f.Writes)(f.Call).Code, path)
+	}
 }
 
 // However many paths a call names, they are looked at in time, or it counts as one that may write anywhere.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -29,15 +30,26 @@ func Absolute(path, dir, home string) string {
 	return filepath.Clean(path)
 }
 
+// What [Resolve] cannot tell.
+var (
+	// ErrTooLong says that a path is longer than any file's.
+	ErrTooLong = errors.New("the path is too long for a file's")
+	// ErrPerProcess says that a path means another file in each process.
+	ErrPerProcess = errors.New("the path means another file in each process")
+)
+
 // Resolve returns the path with every symbolic link followed. A link whose target does not exist yet is followed, too:
-// that is the file that a write would create. What cannot be looked at stays as it is. ok is false for a path that is too
-// long to be one.
+// that is the file that a write would create. What cannot be looked at stays as it is. For a path that means another file
+// in each process, by its name or by a link on the way, the error is [ErrPerProcess], and the path stays as it is.
 //
 // It looks at each component once, and at none below one that is missing.
-func Resolve(path string) (resolved string, ok bool) {
+func Resolve(path string) (resolved string, err error) {
 	path = filepath.Clean(path)
 	if len(path) > Max {
-		return "", false
+		return "", ErrTooLong
+	}
+	if perProcess(path) {
+		return path, ErrPerProcess
 	}
 	const separator = string(filepath.Separator)
 	done := Root(path)
@@ -58,13 +70,16 @@ func Resolve(path string) (resolved string, ok bool) {
 		if done != "" && !os.IsPathSeparator(done[len(done)-1]) {
 			next = done + separator + name
 		}
+		if perProcess(next) {
+			return path, ErrPerProcess
+		}
 		if !missing {
 			info, err := os.Lstat(next)
 			missing = err != nil
 			if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 				to, err := os.Readlink(next)
 				if links++; err != nil || links > maxLinks {
-					return path, true
+					return path, nil
 				}
 				to = filepath.FromSlash(to)
 				if filepath.IsAbs(to) {
@@ -79,7 +94,23 @@ func Resolve(path string) (resolved string, ok bool) {
 		}
 		done = next
 	}
-	return done, true
+	return done, nil
+}
+
+// perProcess reports whether the path, or what it is below, is answered by the system for the process that asks: the
+// process file system, and the names of a process's own open files. On Windows so are the names that are handed to devices
+// as they are.
+func perProcess(path string) bool {
+	if runtime.GOOS == "windows" {
+		slashed := filepath.ToSlash(path)
+		return strings.HasPrefix(slashed, "//?/") || strings.HasPrefix(slashed, "//./")
+	}
+	for _, dir := range []string{"/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // Root returns the root that an absolute path begins with, "" for a relative one.

@@ -17,16 +17,16 @@ func TestResolveTakesLinearWork(t *testing.T) {
 		"nothing of it is there": dir + strings.Repeat("/c", 20_000),
 		"it is there":            dir + strings.Repeat("/.", 20_000) + strings.Repeat("/d", 20_000),
 	} {
-		got, ok := Resolve(path)
-		require.False(t, ok, name)
+		got, err := Resolve(path)
+		require.ErrorIs(t, err, ErrTooLong, name)
 		require.Empty(t, got, name)
 	}
 	var known Known
 	known.Add(dir)
 	long := dir + strings.Repeat("/c", (Max-len(dir))/2)
 	for range 50 {
-		_, ok := Resolve(long)
-		require.True(t, ok)
+		_, err := Resolve(long)
+		require.NoError(t, err)
 		known.Rename(long)
 	}
 	require.Less(t, time.Since(began), 5*time.Second)
@@ -54,12 +54,12 @@ func TestResolveFollowsLinks(t *testing.T) {
 		"missing/a/b":      "missing/a/b",
 		"etc/spec.json/no": "etc/spec.json/no",
 	} {
-		got, ok := Resolve(filepath.Join(home, spelled))
-		require.True(t, ok)
+		got, err := Resolve(filepath.Join(home, spelled))
+		require.NoError(t, err)
 		require.Equal(t, filepath.Join(home, want), got, spelled)
 	}
-	got, ok := Resolve("/")
-	require.True(t, ok)
+	got, err := Resolve("/")
+	require.NoError(t, err)
 	require.Equal(t, Root(home), got)
 }
 

@@ -472,8 +472,8 @@ func TestOhMyPiIsAlwaysAnsweredOnStdout(t *testing.T) {
 	require.JSONEq(t, `{"outcome":"pass"}`, w.ask(`{"session_id":"s","tool_name":"bash","agent_id":"x","agent_type":"scout","tool_input":{}}`))
 	require.Contains(t, w.ask(`nonsense`), `"outcome":"deny"`)
 
-	require.Contains(t, w.ask(`{"session_id":"s","tool_name":"write","cwd":"/","tool_input":{"path":"`+w.state+`/x"}}`), "written by capgate only")
-	require.Contains(t, w.ask(`{"session_id":"s","tool_name":"edit","cwd":"`+w.state+`","tool_input":{"paths":["/tmp/a","ledger.db"]}}`), "written by capgate only")
+	require.Contains(t, w.ask(`{"session_id":"s","tool_name":"write","cwd":"/","tool_input":{"path":"`+w.state+`/x"}}`), "written by capgate and its operator only")
+	require.Contains(t, w.ask(`{"session_id":"s","tool_name":"edit","cwd":"`+w.state+`","tool_input":{"paths":["/tmp/a","ledger.db"]}}`), "written by capgate and its operator only")
 
 	w.env = map[string]string{}
 	require.JSONEq(t, `{"outcome":"pass"}`, w.ask(search), "off")
