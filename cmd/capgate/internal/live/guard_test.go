@@ -1,0 +1,247 @@
+//go:build live
+
+package live_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/live"
+)
+
+// modes are the permission modes of Claude Code.
+var modes = []string{"default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions"}
+
+// guarded is a file that decides what bounds the session.
+type guarded struct {
+	name string
+	path func(x *setup) string
+	// there says that the file is there before: an agent edits it. Else it writes a new one.
+	there bool
+}
+
+// What nobody but capgate and its operator writes, in any mode.
+var oursToGuard = []guarded{
+	{"ledger", func(x *setup) string { return filepath.Join(x.state(), "ledger.db") }, false},
+	{"marker", func(x *setup) string { return filepath.Join(x.state(), "trekresearch-loop-scope", "s.json") }, false},
+	{"off", func(x *setup) string { return filepath.Join(x.state(), "off.json") }, false},
+	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, true},
+	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, true},
+	{"program", func(x *setup) string { return filepath.Join(x.bin, "capgate") }, false},
+	{"environment file", func(x *setup) string { return x.envFile() }, true},
+	{"environment file of a project", func(x *setup) string { return filepath.Join(x.Work, ".capgate", "env") }, false},
+	{"a name of each process's own", func(*setup) string { return "/proc/self/cwd/proc.txt" }, false},
+}
+
+// What a person may let an agent write, if he is asked.
+var settingsToGuard = []guarded{
+	{"settings of the project", func(x *setup) string { return x.projectSettings() }, true},
+	{"local settings", func(x *setup) string { return filepath.Join(x.Work, ".claude", "settings.local.json") }, false},
+	{"settings of the user", func(x *setup) string { return x.userSettings() }, true},
+	{"hooks of a plugin", func(x *setup) string { return filepath.Join(x.Work, "plugin", "hooks", "hooks.json") }, false},
+	{"servers", func(x *setup) string { return filepath.Join(x.Work, ".mcp.json") }, true},
+	{"a hook script", func(x *setup) string { return filepath.Join(x.Work, ".claude", "hooks", "own.sh") }, false},
+}
+
+// The text that is written says nothing of us: an edit makes it so afterwards.
+const (
+	harmless = `{"env":{"CAPGATE_XY":"1"},"disableXY":true}`
+	mark     = "XY"
+)
+
+// attempt is how an agent goes about it.
+func (g guarded) attempt(path string) []live.Step {
+	if g.there {
+		return []live.Step{
+			live.Call("Read", live.M{"file_path": path}),
+			live.Call("Edit", live.M{"file_path": path, "old_string": "{", "new_string": `{"disableAllHooks":true,`}),
+		}
+	}
+	return []live.Step{live.Call("Write", live.M{"file_path": path, "content": harmless})}
+}
+
+// guardedSession is an installation with files of every kind, and programs that try to write them: "ours" all of ours, one
+// after the other, and "settings-N" each of the others.
+type guardedSession struct {
+	*setup
+	before map[string]string
+}
+
+func startGuarded(t *testing.T) guardedSession {
+	t.Helper()
+	programs := live.Programs{}
+	ctx, s := startLive(t, programs)
+	writeLive(t, filepath.Join(s.Work, "agents.spec.json"), `{"subagents":{"joke-finder":{}}}`)
+	x := withInstall(ctx, t, s, "--spec", filepath.Join(s.Work, "agents.spec.json"))
+	x.capgate("admit", "--type", "joke-finder", "--reason", "so that there is a file")
+	g := guardedSession{x, map[string]string{}}
+	for _, f := range slices.Concat(oursToGuard, settingsToGuard) {
+		path := f.path(x)
+		if _, err := os.Stat(path); f.there && err != nil {
+			writeLive(t, path, "{}")
+		}
+		g.before[f.name] = contentOf(path)
+	}
+	var all []live.Step
+	for _, f := range oursToGuard {
+		all = append(all, f.attempt(f.path(x))...)
+	}
+	programs["ours"] = append(all, live.Say("ours are done"))
+	all = nil
+	for i, f := range settingsToGuard {
+		steps := f.attempt(f.path(x))
+		all = append(all, steps...)
+		programs[fmt.Sprint("settings-", i)] = append(steps, live.Say(fmt.Sprintf("settings-%d is done", i)))
+	}
+	programs["settings"] = append(all, live.Say("settings are done"))
+	local := settingsToGuard[1].path(x)
+	programs["steps"] = []live.Step{
+		live.Call("Write", live.M{"file_path": local, "content": harmless}),
+		live.Call("Edit", live.M{"file_path": local, "old_string": mark, "new_string": "DISABLE", "replace_all": true}),
+		live.Say("steps are done"),
+	}
+	return g
+}
+
+func contentOf(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "(none)"
+	}
+	return string(text)
+}
+
+// requireUnwritten holds that the files are as they were.
+func (g guardedSession) requireUnwritten(files ...guarded) {
+	g.t.Helper()
+	for _, f := range files {
+		require.Equal(g.t, g.before[f.name], contentOf(f.path(g.setup)), f.name)
+	}
+	require.NoFileExists(g.t, filepath.Join(g.Work, "proc.txt"))
+}
+
+// in is a run of the client in a permission mode. As root it takes bypassPermissions in a sandbox only.
+func in(mode, prompt string) live.ClaudeRun {
+	return live.ClaudeRun{
+		Prompt: prompt, AllowedTools: []string{"Read", "Write", "Edit"},
+		Args: []string{"--permission-mode", mode}, Env: []string{"IS_SANDBOX=1"},
+	}
+}
+
+// Headless nobody can be asked: in every mode none of the files is written, whatever the allowed tools say.
+func TestLiveClaudeGuardHoldsHeadlessInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := startGuarded(t)
+			for _, program := range []string{"ours", "settings"} {
+				got, err := g.ClaudeHeadless(g.ctx, in(mode, "PROGRAM:"+program))
+				require.NoError(t, err)
+				require.Contains(t, got.Result, "done")
+				denied := append(g.Model.ResultsOf(program, "Write"), g.Model.ResultsOf(program, "Edit")...)
+				require.NotEmpty(t, denied)
+				for _, r := range denied {
+					require.True(t, r.IsError, r.Text)
+				}
+			}
+			g.requireUnwritten(slices.Concat(oursToGuard, settingsToGuard)...)
+			// In two steps, of which neither says what both do: the first is denied already.
+			_, err := g.ClaudeHeadless(g.ctx, in(mode, "PROGRAM:steps"))
+			require.NoError(t, err)
+			g.requireUnwritten(settingsToGuard...)
+		})
+	}
+}
+
+// In a terminal: ours are never written, and of the others each write was seen by a person, who says no here.
+func TestLiveClaudeGuardHoldsInATerminalInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := startGuarded(t)
+			terminal := g.terminalIn(mode)
+			g.prompt(terminal, "ours")
+			g.requireUnwritten(oursToGuard...)
+			asked := 0
+			for i, f := range settingsToGuard {
+				if g.prompt(terminal, fmt.Sprint("settings-", i)) {
+					asked++
+				}
+				g.requireUnwritten(f)
+			}
+			if mode == "default" || mode == "acceptEdits" {
+				require.Equal(t, len(settingsToGuard), asked, "a person is asked about each")
+			}
+			if mode == "bypassPermissions" || mode == "dontAsk" {
+				require.Zero(t, asked)
+			}
+		})
+	}
+}
+
+// A person who says yes is asked again: what is written in two steps is asked about twice.
+func TestLiveClaudeGuardAsksAboutEachStep(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t)
+	terminal := g.terminalIn("default")
+	require.NoError(t, terminal.SendKeys("PROGRAM:steps", "Enter"))
+	_, err := terminal.WaitFor(yesOrNo)
+	require.NoError(t, err)
+	require.NoError(t, terminal.SendKeys("1"))
+	local := settingsToGuard[1].path(g.setup)
+	require.Eventually(t, func() bool { return contentOf(local) == harmless }, 20*time.Second, 20*time.Millisecond, "yes writes")
+	_, err = terminal.WaitFor(yesOrNo)
+	require.NoError(t, err)
+	require.NoError(t, terminal.SendKeys("Escape"))
+	time.Sleep(time.Second)
+	require.Equal(t, harmless, contentOf(local))
+}
+
+// yesOrNo is what a person sees of a question.
+const yesOrNo = `❯ 1\. Yes`
+
+// terminalIn starts the client in a terminal and a permission mode.
+func (g guardedSession) terminalIn(mode string) *live.Terminal {
+	g.t.Helper()
+	run := in(mode, "")
+	terminal, err := g.ClaudeTerminal(g.ctx, run)
+	unavailable(g.t, err)
+	g.t.Cleanup(func() { require.NoError(g.t, terminal.Close()) })
+	if mode == "bypassPermissions" { // it is asked for once more
+		_, err = terminal.WaitFor(`2\. Yes, I accept|❯\s`)
+		require.NoError(g.t, err)
+		if screen, _ := terminal.Screen(); strings.Contains(screen, "2. Yes, I accept") {
+			require.NoError(g.t, terminal.SendKeys("Down"))
+			_, err = terminal.WaitFor(`❯ 2\. Yes, I accept`)
+			require.NoError(g.t, err)
+			require.NoError(g.t, terminal.SendKeys("Enter"))
+		}
+	}
+	_, err = terminal.WaitFor(`(?m)^\W*❯\s`)
+	require.NoError(g.t, err)
+	return terminal
+}
+
+// prompt runs a program, says no to whatever a person is asked, and reports whether he was asked.
+func (g guardedSession) prompt(terminal *live.Terminal, program string) (asked bool) {
+	g.t.Helper()
+	require.NoError(g.t, terminal.SendKeys("PROGRAM:"+program, "Enter"))
+	found, err := terminal.WaitFor(yesOrNo + `|` + program + ` (is|are) done`)
+	require.NoError(g.t, err)
+	if strings.HasSuffix(found[0], "done") {
+		return false
+	}
+	require.NoError(g.t, terminal.SendKeys("Escape"))
+	_, err = terminal.WaitFor(`(?s)Interrupted|User rejected`)
+	require.NoError(g.t, err)
+	return true
+}
