@@ -23,45 +23,46 @@ var modes = []string{"default", "plan", "acceptEdits", "auto", "dontAsk", "bypas
 type guarded struct {
 	name string
 	path func(x *setup) string
-	// there says that the file is there before: an agent edits it. Else it writes a new one.
-	there bool
+	// old and new say that the file is there before, and how an agent edits it: so that the client's own checks of its
+	// settings let it pass. Else it writes a new one.
+	old, new string
 }
 
 // What nobody but capgate and its operator writes, in any mode.
 var oursToGuard = []guarded{
-	{"ledger", func(x *setup) string { return filepath.Join(x.state(), "ledger.db") }, false},
-	{"marker", func(x *setup) string { return filepath.Join(x.state(), "trekresearch-loop-scope", "s.json") }, false},
-	{"off", func(x *setup) string { return filepath.Join(x.state(), "off.json") }, false},
-	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, true},
-	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, true},
-	{"program", func(x *setup) string { return filepath.Join(x.bin, "capgate") }, false},
-	{"environment file", func(x *setup) string { return x.envFile() }, true},
-	{"environment file of a project", func(x *setup) string { return filepath.Join(x.Work, ".capgate", "env") }, false},
-	{"a name of each process's own", func(*setup) string { return "/proc/self/cwd/proc.txt" }, false},
+	{"ledger", func(x *setup) string { return filepath.Join(x.state(), "ledger.db") }, "", ""},
+	{"marker", func(x *setup) string { return filepath.Join(x.state(), "trekresearch-loop-scope", "s.json") }, "", ""},
+	{"off", func(x *setup) string { return filepath.Join(x.state(), "off.json") }, "", ""},
+	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, `"format": 1`, `"format": 2`},
+	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, `"joke-finder"`, `"any"`},
+	{"program", func(x *setup) string { return filepath.Join(x.bin, "capgate") }, "", ""},
+	{"environment file", func(x *setup) string { return x.envFile() }, "CAPGATE_ENABLED=1", "CAPGATE_ENABLED=0"},
+	{"environment file of a project", func(x *setup) string { return filepath.Join(x.Work, ".capgate", "env") }, "", ""},
+	{"a name of each process's own", func(*setup) string { return "/proc/self/cwd/proc.txt" }, "", ""},
 }
 
 // What a person may let an agent write, if he is asked.
 var settingsToGuard = []guarded{
-	{"settings of the project", func(x *setup) string { return x.projectSettings() }, true},
-	{"local settings", func(x *setup) string { return filepath.Join(x.Work, ".claude", "settings.local.json") }, false},
-	{"settings of the user", func(x *setup) string { return x.userSettings() }, true},
-	{"hooks of a plugin", func(x *setup) string { return filepath.Join(x.Work, "plugin", "hooks", "hooks.json") }, false},
-	{"servers", func(x *setup) string { return filepath.Join(x.Work, ".mcp.json") }, true},
-	{"a hook script", func(x *setup) string { return filepath.Join(x.Work, ".claude", "hooks", "own.sh") }, false},
+	{"settings of the project", func(x *setup) string { return x.projectSettings() }, "{}", `{"env":{"CAPGATE_DISABLE":"1"}}`},
+	{"local settings", func(x *setup) string { return filepath.Join(x.Work, ".claude", "settings.local.json") }, "", ""},
+	{"settings of the user", func(x *setup) string { return x.userSettings() }, `"PreToolUse"`, `"Notification"`},
+	{"hooks of a plugin", func(x *setup) string { return filepath.Join(x.Work, "plugin", "hooks", "hooks.json") }, "", ""},
+	{"servers", func(x *setup) string { return filepath.Join(x.Work, ".mcp.json") }, "{}", `{"mcpServers":{}}`},
+	{"a hook script", func(x *setup) string { return filepath.Join(x.Work, ".claude", "hooks", "own.sh") }, "", ""},
 }
 
 // The text that is written says nothing of us: an edit makes it so afterwards.
 const (
-	harmless = `{"env":{"CAPGATE_XY":"1"},"disableXY":true}`
+	harmless = `{"env":{"CAPGATE_XY":"1"}}`
 	mark     = "XY"
 )
 
 // attempt is how an agent goes about it.
 func (g guarded) attempt(path string) []live.Step {
-	if g.there {
+	if g.old != "" {
 		return []live.Step{
 			live.Call("Read", live.M{"file_path": path}),
-			live.Call("Edit", live.M{"file_path": path, "old_string": "{", "new_string": `{"disableAllHooks":true,`}),
+			live.Call("Edit", live.M{"file_path": path, "old_string": g.old, "new_string": g.new}),
 		}
 	}
 	return []live.Step{live.Call("Write", live.M{"file_path": path, "content": harmless})}
@@ -81,10 +82,11 @@ func startGuarded(t *testing.T) guardedSession {
 	writeLive(t, filepath.Join(s.Work, "agents.spec.json"), `{"subagents":{"joke-finder":{}}}`)
 	x := withInstall(ctx, t, s, "--spec", filepath.Join(s.Work, "agents.spec.json"))
 	x.capgate("admit", "--type", "joke-finder", "--reason", "so that there is a file")
+	require.NoError(t, os.Remove(filepath.Join(x.bin, "capgate"))) // a file that is there the client has an agent read first
 	g := guardedSession{x, map[string]string{}}
 	for _, f := range slices.Concat(oursToGuard, settingsToGuard) {
 		path := f.path(x)
-		if _, err := os.Stat(path); f.there && err != nil {
+		if _, err := os.Stat(path); f.old != "" && err != nil {
 			writeLive(t, path, "{}")
 		}
 		g.before[f.name] = contentOf(path)
@@ -150,6 +152,7 @@ func TestLiveClaudeGuardHoldsHeadlessInEveryMode(t *testing.T) {
 				require.NotEmpty(t, denied)
 				for _, r := range denied {
 					require.True(t, r.IsError, r.Text)
+					require.Contains(t, r.Text, "[capgate ", "by us, with a reason that says what to do")
 				}
 			}
 			g.requireUnwritten(slices.Concat(oursToGuard, settingsToGuard)...)
@@ -217,7 +220,7 @@ func (g guardedSession) terminalIn(mode string) *live.Terminal {
 	unavailable(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, terminal.Close()) })
 	if mode == "bypassPermissions" { // it is asked for once more
-		_, err = terminal.WaitFor(`2\. Yes, I accept|❯\s`)
+		_, err = terminal.WaitFor(`2\. Yes, I accept|(?m)^❯`)
 		require.NoError(g.t, err)
 		if screen, _ := terminal.Screen(); strings.Contains(screen, "2. Yes, I accept") {
 			require.NoError(g.t, terminal.SendKeys("Down"))
@@ -226,7 +229,7 @@ func (g guardedSession) terminalIn(mode string) *live.Terminal {
 			require.NoError(g.t, terminal.SendKeys("Enter"))
 		}
 	}
-	_, err = terminal.WaitFor(`(?m)^\W*❯\s`)
+	_, err = terminal.WaitFor(`(?m)^❯`)
 	require.NoError(g.t, err)
 	return terminal
 }
@@ -241,7 +244,9 @@ func (g guardedSession) prompt(terminal *live.Terminal, program string) (asked b
 		return false
 	}
 	require.NoError(g.t, terminal.SendKeys("Escape"))
-	_, err = terminal.WaitFor(`(?s)Interrupted|User rejected`)
-	require.NoError(g.t, err)
+	require.Eventually(g.t, func() bool {
+		screen, err := terminal.Screen()
+		return err == nil && !strings.Contains(screen, "1. Yes")
+	}, 20*time.Second, 20*time.Millisecond)
 	return true
 }
