@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -89,8 +90,8 @@ func startGuarded(t *testing.T) guardedSession {
 		if _, err := os.Stat(path); f.old != "" && err != nil {
 			writeLive(t, path, "{}")
 		}
-		g.before[f.name] = contentOf(path)
 	}
+	g.remember()
 	var all []live.Step
 	for _, f := range oursToGuard {
 		all = append(all, f.attempt(f.path(x))...)
@@ -110,6 +111,13 @@ func startGuarded(t *testing.T) guardedSession {
 		live.Say("steps are done"),
 	}
 	return g
+}
+
+// remember notes the files as they are: the client writes its own settings, too, when it starts.
+func (g guardedSession) remember() {
+	for _, f := range slices.Concat(oursToGuard, settingsToGuard) {
+		g.before[f.name] = contentOf(f.path(g.setup))
+	}
 }
 
 func contentOf(path string) string {
@@ -172,6 +180,7 @@ func TestLiveClaudeGuardHoldsInATerminalInEveryMode(t *testing.T) {
 			t.Parallel()
 			g := startGuarded(t)
 			terminal := g.terminalIn(mode)
+			g.remember()
 			g.prompt(terminal, "ours")
 			g.requireUnwritten(oursToGuard...)
 			asked := 0
@@ -209,8 +218,9 @@ func TestLiveClaudeGuardAsksAboutEachStep(t *testing.T) {
 	require.Equal(t, harmless, contentOf(local))
 }
 
-// yesOrNo is what a person sees of a question.
-const yesOrNo = `❯ 1\. Yes`
+// yesOrNo is what a person sees of a question: ours, the client's own where it asks about its own files in the place of ours,
+// and in auto mode that a check by a server cannot be had, so that he has to say himself.
+const yesOrNo = `❯ (\d\. )?(Yes|No)\b|Auto mode can't check actions`
 
 // terminalIn starts the client in a terminal and a permission mode.
 func (g guardedSession) terminalIn(mode string) *live.Terminal {
@@ -220,11 +230,11 @@ func (g guardedSession) terminalIn(mode string) *live.Terminal {
 	unavailable(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, terminal.Close()) })
 	if mode == "bypassPermissions" { // it is asked for once more
-		_, err = terminal.WaitFor(`2\. Yes, I accept|(?m)^❯`)
+		_, err = terminal.WaitFor(`Yes, I accept|(?m)^❯`)
 		require.NoError(g.t, err)
-		if screen, _ := terminal.Screen(); strings.Contains(screen, "2. Yes, I accept") {
+		if screen, _ := terminal.Screen(); strings.Contains(screen, "Yes, I accept") {
 			require.NoError(g.t, terminal.SendKeys("Down"))
-			_, err = terminal.WaitFor(`❯ 2\. Yes, I accept`)
+			_, err = terminal.WaitFor(`❯ Yes, I accept`)
 			require.NoError(g.t, err)
 			require.NoError(g.t, terminal.SendKeys("Enter"))
 		}
@@ -243,10 +253,14 @@ func (g guardedSession) prompt(terminal *live.Terminal, program string) (asked b
 	if strings.HasSuffix(found[0], "done") {
 		return false
 	}
-	require.NoError(g.t, terminal.SendKeys("Escape"))
+	no := "Escape"
+	if strings.HasSuffix(found[0], "No") { // it is what is chosen already, as in plan mode
+		no = "Enter"
+	}
+	require.NoError(g.t, terminal.SendKeys(no))
 	require.Eventually(g.t, func() bool {
 		screen, err := terminal.Screen()
-		return err == nil && !strings.Contains(screen, "1. Yes")
+		return err == nil && !regexp.MustCompile(yesOrNo).MatchString(screen)
 	}, 20*time.Second, 20*time.Millisecond)
 	return true
 }
