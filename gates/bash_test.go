@@ -20,7 +20,8 @@ func TestBashIsForSubagentsOnly(t *testing.T) {
 		{"an empty agent id is the main thread", Call{Tool: "Bash", AgentID: "", AgentType: "joke-finder"}, true},
 		{"a type without an id is the main thread", Call{Tool: "Bash", AgentType: "joke-finder"}, true},
 		{"inside a subagent", Call{Tool: "Bash", AgentID: "a1", AgentType: "joke-finder"}, false},
-		{"inside a subagent without a type", Call{Tool: "Bash", AgentID: "a1"}, false},
+		{"inside a subagent of a client that does not know every type", Call{Tool: "bash", AgentID: "a1", Untyped: true}, false},
+		{"inside the agent of a hook, whose type is Caller's to judge", Call{Tool: "Bash", AgentID: "hook-agent-5c1f"}, false},
 		{"another tool", Call{Tool: "Read"}, false},
 		{"names are exact", Call{Tool: "BASH"}, false},
 	} {
@@ -33,4 +34,14 @@ func TestBashIsForSubagentsOnly(t *testing.T) {
 			require.Equal(t, Verdict{Outcome: Deny, Code: CodeBash, Reason: reason}, v)
 		})
 	}
+}
+
+func TestASubagentWithoutATypeIsNoDedicatedOne(t *testing.T) {
+	for _, tool := range []string{"Bash", "PowerShell", "Monitor"} {
+		v := Bash()(Call{Tool: tool, AgentID: "a1"})
+		require.Equal(t, Deny, v.Outcome)
+		require.Equal(t, CodeBash, v.Code)
+		require.NotContains(t, v.Reason, "main agent")
+	}
+	require.Equal(t, Verdict{}, Bash()(Call{Tool: "Read", AgentID: "a1"}))
 }

@@ -3,17 +3,41 @@ package gates
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
+// HookAgentType is the type as which the agents of Claude Code's hooks of type "agent" count. The client gives their
+// calls an agent id that begins with it, and no type.
+const HookAgentType = "hook-agent"
+
+// CallerType returns the type of the subagent that makes the call, "" on the main thread and where the client gives none.
+func (c Call) CallerType() string {
+	switch {
+	case c.AgentID == "":
+		return ""
+	case c.AgentType == "" && strings.HasPrefix(c.AgentID, HookAgentType+"-"):
+		return HookAgentType
+	}
+	return c.AgentType
+}
+
+// untyped reports whether a subagent makes the call whose client should have given a type and did not.
+func (c Call) untyped() bool { return c.AgentID != "" && c.CallerType() == "" && !c.Untyped }
+
 // Caller lets only subagents of the allowed types make calls. It closes what [Type] cannot see: forked skills, agents
-// of a workflow, agents that are resumed. A call whose subagent has no type, and every call of the main thread, passes.
+// of a workflow or of a hook, agents that are resumed. A subagent without a type is of none that is allowed, unless the
+// client does not know every type (Call.Untyped). Calls of the main thread pass.
 func Caller(allowed []string) Gate {
 	return func(c Call) Verdict {
-		if c.AgentID == "" || c.AgentType == "" || slices.Contains(allowed, c.AgentType) {
+		kind := c.CallerType()
+		switch {
+		case c.AgentID == "", kind == "" && c.Untyped, kind != "" && slices.Contains(allowed, kind):
 			return Verdict{}
+		case kind == "":
+			kind = unset
 		}
 		return Verdict{Outcome: Deny, Code: CodeCaller, Reason: fmt.Sprintf(
 			`Tools are only available to %s subagents in this session, not to "%s". Do not retry: finish with what you have, and say that this agent's type is not declared.`,
-			quoted(allowed), c.AgentType)}
+			quoted(allowed), kind)}
 	}
 }

@@ -52,6 +52,10 @@ type Call struct {
 	CountsAs  string          // the Claude Code tool that another client's call amounts to for the cap; "" = none
 	Attended  Presence        // whether a human can be asked
 
+	// Untyped says that the client does not know the type of every subagent, as Oh My Pi does not of those that it revives:
+	// then a call without one is no evidence of an undeclared type, and passes the gates that judge by type.
+	Untyped bool
+
 	// NoBackground says that the client starts every agent in the foreground, whatever the call asks for.
 	NoBackground bool
 }

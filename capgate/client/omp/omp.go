@@ -36,7 +36,7 @@ func (Client) Name() string { return client.OMP }
 // passed over, of repeated keys the last counts, and a field of another type than the extension sends counts as empty.
 // There is no bound on nesting. Of a call without has_ui it is not known whether its session has a UI.
 func (Client) Decode(payload []byte, _ func(string) (string, bool)) (client.Call, error) {
-	var c client.Call
+	c := client.Call{Call: gates.Call{Untyped: true}} // of a revived agent the client may not know the type
 	err := client.Members(payload, func(key string, value []byte) {
 		if c.Field(key, value) || key != "has_ui" {
 			return

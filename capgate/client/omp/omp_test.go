@@ -27,7 +27,7 @@ func TestDecodeReadsWhatTheExtensionSends(t *testing.T) {
 	call, err := decode([]byte(fromMain))
 	require.NoError(t, err)
 	require.Equal(t, gates.Call{
-		Session: "01a22d49-bdb1", Tool: "task", UseID: "toolu_01", Attended: gates.Attended, Dir: "/w", CountsAs: "Agent",
+		Session: "01a22d49-bdb1", Tool: "task", UseID: "toolu_01", Attended: gates.Attended, Dir: "/w", CountsAs: "Agent", Untyped: true,
 		Input: json.RawMessage(`{"context":"c","tasks":[{"name":"Alpha","agent":"task","task":"t"}]}`),
 	}, call)
 
@@ -35,7 +35,7 @@ func TestDecodeReadsWhatTheExtensionSends(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, gates.Call{
 		Session: "01a22d49-bdb1", Tool: "bash", UseID: "toolu_02", Attended: gates.Absent, Dir: "/w",
-		Input: json.RawMessage(`{"command":"ls"}`), AgentID: "01a22d49-c30e", AgentType: "task",
+		Input: json.RawMessage(`{"command":"ls"}`), AgentID: "01a22d49-c30e", AgentType: "task", Untyped: true,
 	}, call)
 }
 
@@ -77,7 +77,7 @@ func TestAFieldOfAnotherTypeIsEmpty(t *testing.T) {
 	for _, value := range []string{"null", "7", "true", "[]", `{"a":"s"}`} {
 		call, err := decode([]byte(strings.ReplaceAll(`{"session_id":V,"tool_name":V,"tool_use_id":V,"agent_id":V,"agent_type":V,"cwd":V}`, "V", value)))
 		require.NoError(t, err)
-		require.Equal(t, gates.Call{}, call)
+		require.Equal(t, gates.Call{Untyped: true}, call)
 	}
 }
 

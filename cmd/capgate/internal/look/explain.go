@@ -69,7 +69,7 @@ func explainID(a *cli.App, cmd *cobra.Command, id string) error {
 		f.Known = capgate.StagePayload
 		f.Call = gates.Call{Session: r.Session, Tool: r.Tool, AgentID: r.AgentID, AgentType: r.AgentType, UseID: r.ToolUseID}
 		if r.Client == client.OMP {
-			f.Call.CountsAs = omp.CountsAs(f.Call)
+			f.Call.CountsAs, f.Call.Untyped = omp.CountsAs(f.Call), true
 		}
 		now := judge(a, cmd, f, "")
 		e.Now = &now
