@@ -19,6 +19,7 @@ var Codes = []Code{
 	{gates.CodeSpawnTooLong, gates.Deny, "type", "the input of a call that starts subagents is longer than the gates read, 1 MiB; also said by foreground and admission", "write long material to a file and name it in the prompt"},
 	{gates.CodeType, gates.Deny, "type", "a subagent of a type that is not declared was to be started", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeCaller, gates.Deny, "caller", "a subagent of a type that is not declared made a call", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
+	{gates.CodeCallerNotAdmitted, gates.Deny, "caller", "subagents are switched off without a list of types, and no admission that was used in this session, and not revoked, names the type of the one that made the call", "admit its start with capgate admit, or declare the type in a spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeBash, gates.Deny, "bash", "the main thread reached for a shell", "delegate to a declared subagent, or switch the gates off with CAPGATE_DISABLE_GATES=1"},
 	{gates.CodeGuardState, gates.Deny, "guard", "a write tool would write into the state directory, the ledger or a program of ours, or it cannot be told in time where it writes", "write elsewhere; operators use the command line"},
 	{gates.CodeGuardSpec, gates.Deny, "guard", "a write tool would write the spec", "let the operator change the spec"},

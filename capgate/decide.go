@@ -89,7 +89,7 @@ func (f Facts) Overdue() Facts {
 		f.PayloadErr = err
 		fallthrough
 	case StageSpec:
-		f.SpecErr = err
+		f.SpecErr, f.AdmittedErr = err, err
 		fallthrough
 	case StageMarker:
 		f.MarkerErr = err

@@ -52,10 +52,14 @@ type Facts struct {
 	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
 
 	// StageSpec: read only where the call needs it
-	Spec      gates.Spec
-	SpecErr   error             // why the spec cannot be used
-	Writes    []gates.FileWrite // the files that a write tool is about to write; none for other tools
-	Protected gates.Protected   // and the ones that it must not
+	Spec    gates.Spec
+	SpecErr error // why the spec cannot be used
+	// Admitted are the types whose spawns an operator's admissions have let through in this session; read only where the
+	// call is judged by them.
+	Admitted    []string
+	AdmittedErr error             // why that is not known
+	Writes      []gates.FileWrite // the files that a write tool is about to write; none for other tools
+	Protected   gates.Protected   // and the ones that it must not
 
 	// StageMarker
 	Marker    scope.Marker

@@ -80,6 +80,9 @@ func (f *Facts) judged(row Row) []Judged {
 		add("caller", gates.Caller(allowed)(f.Call))
 		add("bash", gates.Bash()(f.Call))
 	}
+	if f.NeedsAdmitted() && f.PayloadErr == nil {
+		add("caller", f.callerAdmitted())
+	}
 	if f.Config.GuardActive() {
 		add("guard", f.guard())
 	}
@@ -135,6 +138,21 @@ func (f *Facts) NeedsSpec() bool {
 func (f *Facts) spawnOverdue() gates.Verdict {
 	return gates.Verdict{Outcome: gates.Deny, Code: CodeGatesOverdue, Reason: fmt.Sprintf(
 		"capgate: this call starts subagents and was not judged before the deadline of %v. Do not retry it as it is: go on in the current agent.", f.Deadline())}
+}
+
+// NeedsAdmitted reports whether the call is judged by what was admitted in its session: a subagent makes it, spawns are
+// denied, and no list says which types there may be.
+func (f *Facts) NeedsAdmitted() bool {
+	return f.Config.GatesActive() && !f.Config.Declares() && f.AdmissionMode() == gates.AdmissionDeny && f.Call.AgentID != ""
+}
+
+// callerAdmitted judges by what was admitted. What is not known was not.
+func (f *Facts) callerAdmitted() gates.Verdict {
+	if f.AdmittedErr == nil {
+		return gates.CallerAdmitted(f.Admitted)(f.Call)
+	}
+	return gates.Verdict{Outcome: gates.Deny, Code: gates.CodeCallerNotAdmitted, Reason: fmt.Sprintf(
+		"capgate: subagents are switched off in this session, and which were admitted cannot be told: %v. Do not retry: finish with what you have, and tell the user that an operator has to look, beginning with `capgate doctor`.", f.AdmittedErr)}
 }
 
 // guard asks the guard. Where it could not be told in time which file is written, the write does not happen.

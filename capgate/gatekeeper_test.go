@@ -20,6 +20,8 @@ type outside struct {
 	specErr  error
 	armed    bool   // the session is armed, for a run whose budget is spent
 	admitted string // id of an admission that lets the call's spawns through
+	used     []string // types that were admitted in the session, and started
+	usedErr  error
 	writes   []gates.FileWrite
 }
 
@@ -47,6 +49,9 @@ func (o outside) judge(t *testing.T, call gates.Call, payloadErr error) (Decisio
 					f.Spec, err = gates.ParseSpec([]byte(o.spec))
 					require.NoError(t, err)
 				}
+			}
+			if f.NeedsAdmitted() {
+				f.Admitted, f.AdmittedErr = o.used, o.usedErr
 			}
 			f.Writes, f.Protected = o.writes, gates.Protected{StateDir: "/state"}
 		case StageMarker:
@@ -148,7 +153,17 @@ func TestDecideOverEnvironmentSpecAndCall(t *testing.T) {
 		{"a word that is no mode asks", outside{env: env(admit, "of")}, finder, nil, gates.Ask, gates.CodeAdmissionAsk, nil},
 		{"admission alone asks about any type", outside{env: env(admit, "ask")}, stranger, nil, gates.Ask, gates.CodeAdmissionAsk, []Stage{StagePayload, StageSpec, StageAdmission}},
 		{"admission alone leaves the shell alone", outside{env: env(admit, "ask")}, shell, nil, gates.Pass, "", []Stage{StagePayload, StageSpec}},
-		{"admission alone leaves callers alone", outside{env: env(admit, "deny")}, foreign, nil, gates.Pass, "", nil},
+		{"asking alone leaves callers alone", outside{env: env(admit, "ask")}, foreign, nil, gates.Pass, "", nil},
+
+		// Denied without a list: an agent that was started all the same can do nothing, unless it was admitted.
+		{"an agent that nobody admitted", outside{env: env(admit, "deny"), used: []string{"finder"}}, foreign, nil, gates.Deny, gates.CodeCallerNotAdmitted, []Stage{StagePayload, StageSpec}},
+		{"an agent of a type that was admitted and started", outside{env: env(admit, "deny"), used: []string{"finder"}}, subShell, nil, gates.Pass, "", nil},
+		{"an agent without a type", outside{env: env(admit, "deny"), used: []string{"finder"}}, gates.Call{Tool: "Read", AgentID: "a1", Untyped: true}, nil, gates.Deny, gates.CodeCallerNotAdmitted, nil},
+		{"the main thread", outside{env: env(admit, "deny")}, shell, nil, gates.Pass, "", nil},
+		{"admissions that cannot be read", outside{env: env(admit, "deny"), used: []string{"finder"}, usedErr: errDisk}, subShell, nil, gates.Deny, gates.CodeCallerNotAdmitted, nil},
+		{"a list says who may be", outside{env: env(admit, "deny", list, "finder")}, subShell, nil, gates.Pass, "", nil},
+		{"so does a spec", outside{env: env(specFile, "/s"), spec: spec(`,"admission":"deny"`)}, subShell, nil, gates.Pass, "", nil},
+		{"the gates' kill switch lets agents go on", outside{env: env(admit, "deny", "CAPGATE_DISABLE_GATES", "1")}, foreign, nil, gates.Pass, "", nil},
 		{"admission off alone switches nothing on", outside{env: env(admit, "off")}, stranger, nil, gates.Pass, "", nil},
 		{"nobody can be asked", outside{env: env(admit, "ask")}, attended(finder, gates.Absent), nil, gates.Deny, gates.CodeAdmissionNoUI, nil},
 
@@ -232,6 +247,8 @@ func TestTheReasonOfAnUnreadableSpecSaysWhy(t *testing.T) {
 	require.Contains(t, d.Verdict.Reason, errDisk.Error())
 	late := Facts{Config: LoadConfig(fromMap(env(specFile, "/s"))), Now: now, Known: StagePayload, Call: finder}.Overdue()
 	require.Contains(t, Decide(late).Verdict.Reason, "the spec was not read before the deadline")
+	late.Config, late.Call = LoadConfig(fromMap(env(admit, "deny"))), foreign
+	require.Equal(t, gates.CodeCallerNotAdmitted, Decide(late).Verdict.Code, "admissions that were not read in time")
 	require.Contains(t, Decide(Facts{Config: LoadConfig(fromMap(env(list, "a"))), Known: StagePayload, PayloadErr: errDisk}).Verdict.Reason, errDisk.Error())
 }
 

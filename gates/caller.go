@@ -41,3 +41,20 @@ func Caller(allowed []string) Gate {
 			quoted(allowed), kind)}
 	}
 }
+
+// CallerAdmitted is [Caller] where spawns are denied and nothing is declared: subagents may make calls whose types were
+// admitted, in this session, by an operator. It closes ways to start an agent that are no tool call. What has no type was
+// not admitted, whatever the client knows.
+func CallerAdmitted(types []string) Gate {
+	return func(c Call) Verdict {
+		kind := c.CallerType()
+		switch {
+		case c.AgentID == "", kind != "" && slices.Contains(types, kind):
+			return Verdict{}
+		case kind == "":
+			kind = unset
+		}
+		return Verdict{Outcome: Deny, Code: CodeCallerNotAdmitted, Reason: fmt.Sprintf(
+			`Subagents are switched off in this session, and no operator has admitted one of type "%s". Do not retry: finish with what you have, and say that this agent was not admitted.`, kind)}
+	}
+}

@@ -42,3 +42,29 @@ func TestCallerJudgesCallsOfSubagentsByTheirType(t *testing.T) {
 	require.Equal(t, Deny, Caller([]string{""})(Call{AgentID: "a"}).Outcome, "an empty name in the list allows nothing")
 	require.Equal(t, Deny, Caller(nil)(Call{AgentID: "a", AgentType: "x"}).Outcome, "an empty list denies all")
 }
+
+func TestWithoutAListOnlyAdmittedTypesMakeCalls(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		call Call
+		deny bool
+	}{
+		{"the main thread", Call{Tool: "Bash"}, false},
+		{"the main thread of a session started as an agent", Call{Tool: "Bash", AgentType: "general-purpose"}, false},
+		{"an admitted type", Call{Tool: "Read", AgentID: "a1", AgentType: "joke-finder"}, false},
+		{"another type", Call{Tool: "Read", AgentID: "a1", AgentType: "scout"}, true},
+		{"no type", Call{Tool: "Read", AgentID: "a1"}, true},
+		{"no type, of a client that does not know every one", Call{Tool: "Read", AgentID: "a1", Untyped: true}, true},
+		{"the agent of a hook", Call{Tool: "Read", AgentID: "hook-agent-5c1f"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := CallerAdmitted(jokes)(c.call)
+			require.Equal(t, c.deny, v.Outcome == Deny)
+			if c.deny {
+				require.Equal(t, CodeCallerNotAdmitted, v.Code)
+				require.Contains(t, v.Reason, `"`+cmp.Or(c.call.CallerType(), "(unset)")+`"`)
+			}
+		})
+	}
+	require.Equal(t, Deny, CallerAdmitted([]string{""})(Call{AgentID: "a"}).Outcome)
+}

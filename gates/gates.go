@@ -76,6 +76,7 @@ const (
 	CodeType               = "type"                // a type that is not in the list was to be spawned
 	CodeSpawnTooLong       = "spawn-too-long"      // the input of a spawn is longer than is read
 	CodeCaller             = "caller"              // a subagent of a type that is not in the list made a call
+	CodeCallerNotAdmitted  = "caller-not-admitted" // a subagent made a call whose type no operator has admitted
 	CodeBash               = "bash"                // the main thread reached for a shell
 	CodeForeground         = "foreground"          // a spawn was moved to the foreground
 	CodeForegroundRequired = "foreground-required" // a spawn that would go to the background all the same

@@ -185,6 +185,23 @@ func Would(state, session, toolUseID string, types []string, now time.Time) (ids
 	return ids, ok
 }
 
+// Types returns the types of which a session has used an admission that was not revoked since, sorted. Those are the
+// subagents that somebody let start there.
+func Types(state, session string) ([]string, error) {
+	all, err := List(state)
+	if err != nil || session == "" {
+		return nil, err
+	}
+	var types []string
+	for _, a := range all {
+		if a.Revoked == nil && slices.ContainsFunc(a.Spent, func(u Use) bool { return u.Session == session }) {
+			types = append(types, a.Type)
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types), nil
+}
+
 // replay finds the same call, let through a moment ago.
 func replay(all []Admission, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool) {
 	if toolUseID == "" {

@@ -281,3 +281,28 @@ func TestExactlyNOfManyProcesses(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+func TestTheTypesThatASessionHasUsed(t *testing.T) {
+	state := t.TempDir()
+	types := func(session string) []string {
+		types, err := Types(state, session)
+		require.NoError(t, err)
+		return types
+	}
+	require.Empty(t, types("s-1"), "no store")
+	admit(t, state, "A")
+	admit(t, state, "B", func(a *Admission) { a.Type = "critic" })
+	admit(t, state, "C", func(a *Admission) { a.Type = "never" })
+	require.Empty(t, types("s-1"), "none is used")
+	for _, use := range []string{"u1", "u2"} {
+		_, ok := take(t, state, use, "scout", "critic")
+		require.True(t, ok)
+	}
+	require.Equal(t, []string{"critic", "scout"}, types("s-1"))
+	require.Empty(t, types("s-2"), "another session has not")
+	require.NoError(t, Revoke(t.Context(), state, "A", now))
+	require.Equal(t, []string{"critic"}, types("s-1"))
+	require.NoError(t, os.WriteFile(filepath.Join(state, FileName), []byte("{"), 0o600))
+	_, err := Types(state, "s-1")
+	require.ErrorIs(t, err, ErrCorrupt)
+}

@@ -27,6 +27,11 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 		if f.NeedsSpec() {
 			f.Spec, f.SpecErr = ReadSpec(f.Config.Spec)
 		}
+		if f.NeedsAdmitted() {
+			if state, ok := f.Config.StateDir(); ok { // else nothing can have been admitted
+				f.Admitted, f.AdmittedErr = admission.Types(state, f.Call.Session)
+			}
+		}
 		if gates.Writes(f.Call.Tool) {
 			gatherWrites(&f)
 		}

@@ -63,6 +63,43 @@ func TestLiveOMPAnAgentStartedByCodeCannotDoAnything(t *testing.T) {
 	require.Contains(t, result.Text, `not to "scout"`)
 }
 
+// Where spawns are denied and no list says which types there may be, an agent that eval code starts can do nothing, unless an
+// operator admitted one of its type and that was used in this session.
+func TestLiveOMPWithoutAListAnAgentStartedByCodeWorksWhereItsTypeWasAdmitted(t *testing.T) {
+	byCode := live.Call("eval", live.M{"language": "js", "code": "return await (await agent('PROGRAM:leaf', {agent: 'scout'})).wait()"})
+	for _, admitted := range []bool{false, true} {
+		t.Run(map[bool]string{false: "not admitted", true: "admitted"}[admitted], func(t *testing.T) {
+			bin, state := freshBuild(t), filepath.Join(t.TempDir(), "state")
+			ctx, s := startLive(t, live.Programs{
+				"main": {
+					live.Calls(one("scout", "PROGRAM:first")), live.Call("hub", live.M{"op": "wait"}), byCode, live.Say("done"),
+				},
+				"first": {finish},
+				"leaf":  {live.Call("grep", live.M{"pattern": "x"}), finish},
+			})
+			if admitted {
+				admit := exec.CommandContext(ctx, filepath.Join(bin, "capgate"), "admit", "--type", "scout", "--reason", "a test")
+				admit.Env = append(s.Environ(), "CAPGATE_DATA_DIR="+state)
+				out, err := admit.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+			}
+			_, err := s.OMPHeadless(ctx, live.OMPRun{
+				Prompt: "PROGRAM:main", Args: []string{"--max-time", "30"},
+				Extension: gated(t, s, map[string]string{"CAPGATE_ADMISSION": "deny", "CAPGATE_DATA_DIR": state}),
+			})
+			require.NoError(t, err)
+			require.Equal(t, !admitted, oneResult(t, s.Model, "main", "task").IsError)
+			result := oneResult(t, s.Model, "leaf", "grep")
+			if admitted {
+				require.NotContains(t, result.Text, "capgate")
+				return
+			}
+			require.True(t, result.IsError)
+			require.Contains(t, result.Text, `no operator has admitted one of type "scout"`)
+		})
+	}
+}
+
 func TestLiveOMPAdmissionAsksOnceForTheBatch(t *testing.T) {
 	ctx, s := startLive(t, live.Programs{
 		"refused": {batch("PROGRAM:leaf"), live.Say("done")},
