@@ -18,8 +18,8 @@ type outside struct {
 	env      map[string]string
 	spec     string // text of the spec file
 	specErr  error
-	armed    bool   // the session is armed, for a run whose budget is spent
-	admitted string // id of an admission that lets the call's spawns through
+	armed    bool     // the session is armed, for a run whose budget is spent
+	admitted string   // id of an admission that lets the call's spawns through
 	used     []string // types that were admitted in the session, and started
 	usedErr  error
 	writes   []gates.FileWrite
@@ -322,6 +322,7 @@ func TestOverdueNamesWhatWasAwaited(t *testing.T) {
 		require.ErrorContains(t, f.LedgerErr, want)
 		require.Equal(t, known < StagePayload, f.PayloadErr != nil)
 		require.Equal(t, known < StageSpec, f.SpecErr != nil)
+		require.Equal(t, known < StageSpec, f.AdmittedErr != nil)
 		require.Equal(t, known < StageMarker, f.MarkerErr != nil)
 	}
 }

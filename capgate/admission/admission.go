@@ -4,7 +4,7 @@
 // Admissions are in admissions.json in the state directory: {"format":1,"admissions":[…]}, see [Admission] for the
 // members. The file is read, changed and replaced (temporary file, fsync, rename) under an exclusive flock of
 // admissions.lock beside it, so that of any number of parallel spawns exactly as many are let through as were admitted.
-// A call is charged once: the same one again, by its tool_use_id and its types, within a minute, gets the same answer.
+// A call is charged once, see [Take].
 //
 // A file that cannot be read or understood admits nothing.
 package admission
@@ -62,9 +62,30 @@ type Admission struct {
 
 // Use is one spawn that was let through.
 type Use struct {
-	At        time.Time `json:"at"`
+	At        time.Time `json:"at"` // when its call was first seen
 	Session   string    `json:"session"`
 	ToolUseID string    `json:"tool_use_id"`
+	Call      string    `json:"call"` // what makes it this call: a hash of its agent, its tool_use_id and its input
+	Seen      int       `json:"seen"` // how often the call was seen, 1 to [MaxSights]
+}
+
+// Call is a call that would start agents.
+type Call struct {
+	Session   string
+	AgentID   string // the agent that makes it, "" on the main thread
+	ToolUseID string
+	Input     []byte   // as it came
+	Types     []string // of the agents that it would start, one each
+}
+
+// hash is the same for the same call, whatever is in it.
+func (c Call) hash() string {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(c.AgentID), []byte(c.ToolUseID), c.Input} {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // State tells in one word whether the admission still lets anything through: "open", "spent", "expired" or "revoked".
@@ -130,35 +151,42 @@ func Revoke(ctx context.Context, state, id string, now time.Time) error {
 	})
 }
 
-// replayWindow is for how long the same tool_use_id is the same call: the copies of one hook run for one call at the same
-// time, and some model servers give out the same ids again later.
-const replayWindow = time.Minute
+// A call is the same as one before where session, agent, tool_use_id and input are the same, for so long after it was first
+// seen and so often in all: the copies of one hook run for one call at the same time, while some model servers give out the
+// same ids again, and a model may well ask twice for the same.
+const (
+	replayWindow = 3 * time.Second
+	MaxSights    = 3
+)
 
 // Take lets one call's spawns through, all of them or none, and returns the ids of the admissions they are charged to.
 // ok is false when too little is admitted. Without any admission it takes no lock and writes nothing.
 //
-// The same call again, by its session, tool_use_id and types, within a minute, is let through once more and charged
-// nothing, unless its admission was revoked meanwhile.
-func Take(ctx context.Context, state, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool, err error) {
+// The same call again, within three seconds and at most twice, is let through once more and charged nothing, unless its
+// admission was revoked meanwhile. After that it is another call. One without a tool_use_id is always another.
+func Take(ctx context.Context, state string, c Call, now time.Time) (ids []string, ok bool, err error) {
 	path := filepath.Join(state, FileName)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || len(types) == 0 {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || len(c.Types) == 0 {
 		return nil, false, nil
 	}
+	hash := c.hash() // outside the lock: an input may be long
 	err = change(ctx, state, func(all []Admission) ([]Admission, error) {
-		if ids, ok = replay(all, session, toolUseID, types, now); ok {
-			return nil, errUnchanged
-		}
-		charges, found := charge(all, session, types, now)
-		if !found {
-			return nil, errUnchanged
-		}
-		for _, i := range charges {
-			all[i].Spent = append(all[i].Spent, Use{At: now.UTC(), Session: session, ToolUseID: useKey(toolUseID)})
-			if !slices.Contains(ids, all[i].ID) {
+		if uses := replay(all, c, hash, now); len(uses) > 0 {
+			for _, u := range uses {
+				u.use.Seen++
+				ids = append(ids, u.id)
+			}
+		} else {
+			charges, found := charge(all, c, now)
+			if !found {
+				return nil, errUnchanged
+			}
+			for _, i := range charges {
+				all[i].Spent = append(all[i].Spent, Use{At: now.UTC(), Session: c.Session, ToolUseID: useKey(c.ToolUseID), Call: hash, Seen: 1})
 				ids = append(ids, all[i].ID)
 			}
 		}
-		ok = true
+		ids, ok = unique(ids), true
 		return all, nil
 	})
 	if err != nil || !ok {
@@ -168,21 +196,32 @@ func Take(ctx context.Context, state, session, toolUseID string, types []string,
 }
 
 // Would reports whether [Take] would let the spawns through, and changes nothing.
-func Would(state, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool) {
+func Would(state string, c Call, now time.Time) (ids []string, ok bool) {
 	all, err := List(state)
-	if err != nil || len(types) == 0 {
+	if err != nil || len(c.Types) == 0 {
 		return nil, false
 	}
-	if ids, ok = replay(all, session, toolUseID, types, now); ok {
-		return ids, true
+	for _, u := range replay(all, c, c.hash(), now) {
+		ids = append(ids, u.id)
 	}
-	charges, ok := charge(all, session, types, now)
+	if len(ids) > 0 {
+		return unique(ids), true
+	}
+	charges, ok := charge(all, c, now)
 	for _, i := range charges {
-		if !slices.Contains(ids, all[i].ID) {
-			ids = append(ids, all[i].ID)
+		ids = append(ids, all[i].ID)
+	}
+	return unique(ids), ok
+}
+
+// unique leaves out what stands there already, in the same order.
+func unique(ids []string) (once []string) {
+	for _, id := range ids {
+		if !slices.Contains(once, id) {
+			once = append(once, id)
 		}
 	}
-	return ids, ok
+	return once
 }
 
 // Types returns the types of which a session has used an admission that was not revoked since, sorted. Those are the
@@ -202,33 +241,40 @@ func Types(state, session string) ([]string, error) {
 	return slices.Compact(types), nil
 }
 
-// replay finds the same call, let through a moment ago.
-func replay(all []Admission, session, toolUseID string, types []string, now time.Time) (ids []string, ok bool) {
-	if toolUseID == "" {
-		return nil, false
+// seen is a use of an admission, in the store.
+type seen struct {
+	id  string // of the admission
+	use *Use
+}
+
+// replay finds the uses of the same call that may be seen again: one for each of its spawns, or none.
+func replay(all []Admission, c Call, hash string, now time.Time) (uses []seen) {
+	if c.ToolUseID == "" {
+		return nil
 	}
-	var charged []string
-	for _, a := range all {
-		for _, u := range a.Spent {
-			if a.Revoked == nil && u.Session == session && u.ToolUseID == useKey(toolUseID) && now.Sub(u.At).Abs() < replayWindow {
-				charged = append(charged, a.Type)
-				if !slices.Contains(ids, a.ID) {
-					ids = append(ids, a.ID)
-				}
+	var types []string
+	for i := range all {
+		for j := range all[i].Spent {
+			u := &all[i].Spent[j]
+			if all[i].Revoked == nil && u.Session == c.Session && u.Call == hash && u.Seen < MaxSights && now.Sub(u.At).Abs() < replayWindow {
+				uses, types = append(uses, seen{all[i].ID, u}), append(types, all[i].Type)
 			}
 		}
 	}
-	slices.Sort(charged)
-	return ids, len(ids) > 0 && slices.Equal(charged, slices.Sorted(slices.Values(types)))
+	slices.Sort(types)
+	if !slices.Equal(types, slices.Sorted(slices.Values(c.Types))) {
+		return nil // one of its admissions was revoked
+	}
+	return uses
 }
 
 // charge chooses the admission that each spawn is charged to, by its place in all; ok is false when one has none.
-func charge(all []Admission, session string, types []string, now time.Time) (charges []int, ok bool) {
+func charge(all []Admission, c Call, now time.Time) (charges []int, ok bool) {
 	taken := map[int]int{}
-	for _, t := range types {
+	for _, t := range c.Types {
 		found := -1
 		for i, a := range all {
-			if a.Type == t && (a.Session == "" || a.Session == session) && a.State(now) == "open" && len(a.Spent)+taken[i] < a.Uses {
+			if a.Type == t && (a.Session == "" || a.Session == c.Session) && a.State(now) == "open" && len(a.Spent)+taken[i] < a.Uses {
 				found = i
 				break
 			}

@@ -27,8 +27,12 @@ func admit(t *testing.T, state, id string, change ...func(*Admission)) {
 	require.NoError(t, Add(t.Context(), state, a))
 }
 
+func call(use string, types ...string) Call {
+	return Call{Session: "s-1", ToolUseID: use, Input: []byte(`{"prompt":"p"}`), Types: types}
+}
+
 func take(t *testing.T, state, use string, types ...string) (string, bool) {
-	ids, ok, err := Take(t.Context(), state, "s-1", use, types, now)
+	ids, ok, err := Take(t.Context(), state, call(use, types...), now)
 	require.NoError(t, err)
 	return strings.Join(ids, ","), ok
 }
@@ -57,30 +61,74 @@ func TestTheSameToolUseIsChargedOnce(t *testing.T) {
 	}
 	_, ok := take(t, state, "other", "scout")
 	require.False(t, ok)
-	_, ok, err := Take(t.Context(), state, "another session", "u", []string{"scout"}, now)
+	c := call("u", "scout")
+	c.Session = "another session"
+	_, ok, err := Take(t.Context(), state, c, now)
 	require.NoError(t, err)
 	require.False(t, ok, "ids are unique within a session only")
 }
 
+// Some model servers give out the same ids again: only the very same call, soon and not too often, is the same one.
 func TestARepeatedIDLetsNothingMoreThrough(t *testing.T) {
-	state := t.TempDir()
-	admit(t, state, "A", func(a *Admission) { a.Uses = 1 })
-	_, ok := take(t, state, "call_0", "scout")
-	require.True(t, ok)
-	for name, types := range map[string][]string{"another type": {"critic"}, "more of it": {"scout", "scout"}, "and another": {"scout", "critic"}} {
-		_, ok := take(t, state, "call_0", types...)
-		require.False(t, ok, name)
-		_, ok = Would(state, "s-1", "call_0", types, now)
-		require.False(t, ok, name)
+	for _, c := range []struct {
+		name   string
+		change func(*Call)
+		after  time.Duration
+		same   bool
+	}{
+		{"the same call", func(*Call) {}, 0, true},
+		{"just before the window ends", func(*Call) {}, 3*time.Second - 1, true},
+		{"a clock that was set back", func(*Call) {}, -2 * time.Second, true},
+		{"when the window has ended", func(*Call) {}, 3 * time.Second, false},
+		{"another input", func(c *Call) { c.Input = []byte(`{"prompt":"q"}`) }, 0, false},
+		{"an input of the same meaning", func(c *Call) { c.Input = []byte(`{"prompt": "p"}`) }, 0, false},
+		{"another agent", func(c *Call) { c.AgentID = "a1" }, 0, false},
+		{"another session", func(c *Call) { c.Session = "s-2" }, 0, false},
+		{"another id", func(c *Call) { c.ToolUseID = "call_1" }, 0, false},
+		{"no id", func(c *Call) { c.ToolUseID = "" }, 0, false},
+		{"another type", func(c *Call) { c.Types = []string{"critic"} }, 0, false},
+		{"more of it", func(c *Call) { c.Types = []string{"scout", "scout"} }, 0, false},
+		{"and another", func(c *Call) { c.Types = []string{"scout", "critic"} }, 0, false},
+		{"an agent's id that begins the tool_use_id", func(c *Call) { c.AgentID, c.ToolUseID = "c", "all_0" }, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir()
+			admit(t, state, "A", func(a *Admission) { a.Uses = 1 })
+			_, ok := take(t, state, "call_0", "scout")
+			require.True(t, ok)
+			again := call("call_0", "scout")
+			c.change(&again)
+			_, ok = Would(state, again, now.Add(c.after))
+			require.Equal(t, c.same, ok)
+			_, ok, err := Take(t.Context(), state, again, now.Add(c.after))
+			require.NoError(t, err)
+			require.Equal(t, c.same, ok)
+		})
 	}
-	_, ok = Would(state, "s-1", "call_0", []string{"scout"}, now)
-	require.True(t, ok)
-	_, ok, err := Take(t.Context(), state, "s-1", "call_0", []string{"scout"}, now.Add(2*time.Minute))
-	require.NoError(t, err)
-	require.False(t, ok, "much later it is another call")
-	require.NoError(t, Revoke(t.Context(), state, "A", now))
-	_, ok = take(t, state, "call_0", "scout")
-	require.False(t, ok, "revoked")
+	t.Run("a revoked one", func(t *testing.T) {
+		state := t.TempDir()
+		admit(t, state, "A")
+		_, ok := take(t, state, "call_0", "scout")
+		require.True(t, ok)
+		require.NoError(t, Revoke(t.Context(), state, "A", now))
+		_, ok = take(t, state, "call_0", "scout")
+		require.False(t, ok)
+	})
+}
+
+// Three sights are one use, whether there is one agent in the call or several; the fourth is another call.
+func TestTheFourthSightOfACallIsAnotherCall(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Uses = 4 })
+	for sight := range 8 {
+		_, would := Would(state, call("call_0", "scout", "scout"), now)
+		_, ok := take(t, state, "call_0", "scout", "scout")
+		require.Equal(t, sight < 6, ok, "sight %d", sight+1)
+		require.Equal(t, ok, would)
+		all, err := List(state)
+		require.NoError(t, err)
+		require.Len(t, all[0].Spent, min(2*(sight/3+1), 4))
+	}
 }
 
 func TestALongIDIsStoredByItsHash(t *testing.T) {
@@ -211,7 +259,7 @@ func TestAStoreThatCannotBeReadAdmitsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
 			spoil(t, filepath.Join(state, FileName))
-			_, ok, err := Take(t.Context(), state, "s", "u", []string{"scout"}, now)
+			_, ok, err := Take(t.Context(), state, call("u", "scout"), now)
 			require.False(t, ok)
 			require.ErrorIs(t, err, ErrCorrupt)
 			require.NotContains(t, err.Error(), "\n")
@@ -227,7 +275,7 @@ func TestAHeldLockEndsAtTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, ok, err := Take(ctx, state, "s", "u", []string{"scout"}, now)
+	_, ok, err := Take(ctx, state, call("u", "scout"), now)
 	require.ErrorIs(t, err, ErrBusy)
 	require.False(t, ok)
 	unlock()
@@ -235,10 +283,11 @@ func TestAHeldLockEndsAtTheDeadline(t *testing.T) {
 	require.True(t, ok)
 }
 
-// Of N + 20 processes at once exactly N get through.
+// Of N + 20 calls at once, each seen by two processes as where the hook is installed twice, exactly N get through, both times.
+// A call that is seen by many more gets through three times for each use.
 func TestExactlyNOfManyProcesses(t *testing.T) {
 	if state := os.Getenv("ADMISSION_STATE"); state != "" {
-		if _, ok, err := Take(t.Context(), state, "s", os.Getenv("ADMISSION_USE"), []string{"scout"}, now); err != nil || !ok {
+		if _, ok, err := Take(t.Context(), state, call(os.Getenv("ADMISSION_USE"), "scout"), now); err != nil || !ok {
 			fmt.Println("REFUSED", err)
 			return
 		}
@@ -248,13 +297,14 @@ func TestExactlyNOfManyProcesses(t *testing.T) {
 	const uses = 10
 	state := t.TempDir()
 	admit(t, state, "A", func(a *Admission) { a.Uses = uses })
+	many := t.TempDir()
+	admit(t, many, "A", func(a *Admission) { a.Uses = 2 })
 	var mu sync.Mutex
 	taken := map[string]int{}
 	var wg sync.WaitGroup
-	for i := range uses + 20 {
+	see := func(state, use string) {
 		wg.Go(func() {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestExactlyNOfManyProcesses$")
-			use := fmt.Sprint("u", i)
 			cmd.Env = append(os.Environ(), "ADMISSION_STATE="+state, "ADMISSION_USE="+use)
 			out, err := cmd.Output()
 			if err != nil {
@@ -269,7 +319,20 @@ func TestExactlyNOfManyProcesses(t *testing.T) {
 			}
 		})
 	}
+	for i := range uses + 20 {
+		see(state, fmt.Sprint("u", i))
+		see(state, fmt.Sprint("u", i))
+	}
 	wg.Wait()
+	for use, times := range taken {
+		require.Equal(t, 2, times, use)
+	}
+	for range 12 {
+		see(many, "often")
+	}
+	wg.Wait()
+	require.Equal(t, 2*MaxSights, taken["often"])
+	delete(taken, "often")
 	require.Len(t, taken, uses)
 	all, err := List(state)
 	require.NoError(t, err)

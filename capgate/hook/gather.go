@@ -46,11 +46,16 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 	case capgate.StageAdmission:
 		state, _ := f.Config.StateDir()
 		// What cannot be looked up is not admitted: the call is asked about or denied, as without admissions.
-		if ids, ok, err := admission.Take(ctx, state, f.Call.Session, f.Call.UseID, gates.SpawnTypes(f.Call), f.Now); err == nil && ok {
+		if ids, ok, err := admission.Take(ctx, state, AdmissionCall(f.Call), f.Now); err == nil && ok {
 			f.AdmittedBy = strings.Join(ids, ",")
 		}
 	}
 	return f
+}
+
+// AdmissionCall is the call as the store of admissions knows it.
+func AdmissionCall(c gates.Call) admission.Call {
+	return admission.Call{Session: c.Session, AgentID: c.AgentID, ToolUseID: c.UseID, Input: c.Input, Types: gates.SpawnTypes(c)}
 }
 
 // gatherMarker reads the session's marker, or that of the session which the client has just left for this one: a background

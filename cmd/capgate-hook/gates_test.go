@@ -387,7 +387,9 @@ func TestAdmittedBeforehand(t *testing.T) {
 		last, err := decisionlog.Last(w.state, 1)
 		require.NoError(t, err)
 		require.Equal(t, id, last[0].Admission)
-		r := w.hook(spawnWith("toolu_b"))
+		r := w.hook(strings.Replace(spawnWith("toolu_a"), `"prompt":"p"`, `"prompt":"q"`, 1))
+		require.NotEqual(t, "", r.stdout+r.stderr, "the id alone does not make it the same call")
+		r = w.hook(spawnWith("toolu_b"))
 		require.NotEqual(t, "", r.stdout+r.stderr, "used up")
 	}
 	t.Run("a plain pass is logged, too", func(t *testing.T) {

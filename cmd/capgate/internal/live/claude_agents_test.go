@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 )
 
@@ -56,4 +57,34 @@ func TestLiveClaudeTheAgentOfAHookCanDoNothingUndeclared(t *testing.T) {
 			require.FileExists(t, filepath.Join(s.Work, "ran"))
 		})
 	}
+}
+
+// A model server that gives out the same tool_use id again starts nothing for free: not with another prompt, and not with the
+// same a few seconds later.
+func TestLiveClaudeARepeatedIDIsAnotherStart(t *testing.T) {
+	t.Parallel()
+	start := func(prompt string) live.Step {
+		use := agent("joke-finder", prompt).Calls[0]
+		use.ID = "call_0"
+		return live.Calls(use)
+	}
+	ctx, s := startLive(t, live.Programs{
+		"main": {start("PROGRAM:slow"), start("PROGRAM:slow"), start("PROGRAM:other"), live.Say("done")},
+		"slow": {live.Call("Bash", live.M{"command": "sleep 4"}), live.Say("slow done")},
+	})
+	writeFinder(t, s)
+	x := withInstall(ctx, t, s, "--subagents", "joke-finder", "--admission", "ask")
+	x.capgate("admit", "--type", "joke-finder", "--reason", "once")
+	x.claude(newUUID())
+	require.Len(t, s.Model.Of("slow"), 2, "it ran once, to its end")
+	require.Empty(t, s.Model.Of("other"))
+	admissions, err := admission.List(x.state())
+	require.NoError(t, err)
+	require.Len(t, admissions[0].Spent, 1)
+	var codes []string
+	// Not by the results: the client mends a conversation with the same id twice, and the model sees one of them.
+	for _, d := range x.decisions() {
+		codes = append(codes, d.Code)
+	}
+	require.ElementsMatch(t, []string{"admit", "foreground", "admission-no-ui", "admission-no-ui"}, codes)
 }

@@ -159,6 +159,9 @@ func (m *Model) answer(question body) (id string, content []M) {
 			input = []byte("{}")
 		}
 		useID := fmt.Sprintf("toolu_%06d%03d", len(m.requests), i)
+		if use.ID != "" {
+			useID = use.ID
+		}
 		m.uses[useID] = Result{Tool: use.Tool, Program: name}
 		content = append(content, M{"type": "tool_use", "id": useID, "name": use.Tool, "input": withAgent(input, question.Messages)})
 	}

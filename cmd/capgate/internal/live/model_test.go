@@ -33,7 +33,7 @@ func start(t *testing.T, programs Programs) *Model {
 const tools = `"system":[{"type":"text","text":"be brief"}],"tools":[{"name":"Bash"},{"name":"Agent"}],`
 
 func TestTheModelRunsTheProgramStepByStep(t *testing.T) {
-	m := start(t, Programs{"one": {Calls(Use{"Bash", M{"command": "ls"}}, Use{Tool: "Agent"}), Say("bye")}})
+	m := start(t, Programs{"one": {Calls(Use{Tool: "Bash", Input: M{"command": "ls"}}, Use{Tool: "Agent"}), Say("bye")}})
 	prompt := `{"role":"user","content":"please PROGRAM:one"}`
 	var first struct {
 		Content []struct {
@@ -69,7 +69,7 @@ func TestTheModelRunsTheProgramStepByStep(t *testing.T) {
 }
 
 func TestTheModelStreams(t *testing.T) {
-	m := start(t, Programs{"one": {{Text: "now", Calls: []Use{{"Bash", M{"a": 1}}}}}})
+	m := start(t, Programs{"one": {{Text: "now", Calls: []Use{{Tool: "Bash", Input: M{"a": 1}}}}}})
 	got := ask(t, m, "/v1/messages", `{"stream":true,`+tools+`"messages":[{"role":"user","content":[{"type":"text","text":"PROGRAM:one"}]}]}`)
 	var events []string
 	for line := range strings.Lines(got) {

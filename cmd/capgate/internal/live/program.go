@@ -21,13 +21,14 @@ type Step struct {
 type Use struct {
 	Tool  string
 	Input any
+	ID    string // that the model gives the call; "" = one that it has not given before
 }
 
 // Say is a step of text only.
 func Say(text string) Step { return Step{Text: text} }
 
 // Call is a step of one tool call.
-func Call(tool string, input any) Step { return Step{Calls: []Use{{tool, input}}} }
+func Call(tool string, input any) Step { return Step{Calls: []Use{{Tool: tool, Input: input}}} }
 
 // Calls is a step of parallel tool calls.
 func Calls(uses ...Use) Step { return Step{Calls: uses} }

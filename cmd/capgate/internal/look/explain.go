@@ -190,7 +190,7 @@ func judge(a *cli.App, cmd *cobra.Command, f capgate.Facts, event string) explan
 		case more && stage == capgate.StageAdmission:
 			f.Known = stage // taking it would use it up
 			state, _ := f.Config.StateDir()
-			if ids, ok := admission.Would(state, f.Call.Session, f.Call.UseID, gates.SpawnTypes(f.Call), f.Now); ok {
+			if ids, ok := admission.Would(state, hook.AdmissionCall(f.Call), f.Now); ok {
 				f.AdmittedBy = strings.Join(ids, ",")
 			}
 			continue
