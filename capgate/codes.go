@@ -18,6 +18,7 @@ var Codes = []Code{
 	{CodeGatesOverdue, gates.Deny, "deadline", "a subagent was to be started, and the deadline passed before the gates had judged it", "give the hook more time with CAPGATE_DEADLINE_MS, or look for what is slow (capgate doctor)"},
 	{gates.CodeSpawnTooLong, gates.Deny, "type", "the input of a call that starts subagents is longer than the gates read, 1 MiB; also said by foreground and admission", "write long material to a file and name it in the prompt"},
 	{gates.CodeType, gates.Deny, "type", "a subagent of a type that is not declared was to be started", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
+	{gates.CodeNamedSpawn, gates.Deny, "named", "agent teams are on (CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS), and the agent would get a name, which its calls carry as their type", "start the agent without a name, or take the variable out of the client's environment"},
 	{gates.CodeCaller, gates.Deny, "caller", "a subagent of a type that is not declared made a call", "declare the type in the spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeCallerNotAdmitted, gates.Deny, "caller", "subagents are switched off without a list of types, and no admission that was used in this session, and not revoked, names the type of the one that made the call", "admit its start with capgate admit, or declare the type in a spec or in CAPGATE_ALLOWED_SUBAGENTS"},
 	{gates.CodeBash, gates.Deny, "bash", "the main thread reached for a shell", "delegate to a declared subagent, or switch the gates off with CAPGATE_DISABLE_GATES=1"},

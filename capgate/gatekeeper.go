@@ -24,7 +24,7 @@ type Decision struct {
 
 // Judged is one gate's verdict.
 type Judged struct {
-	Gate    string // "payload", "spec", "deadline", "type", "caller", "bash", "guard", "cap", "foreground" or "admission"
+	Gate    string // "payload", "spec", "deadline", "type", "named", "caller", "bash", "guard", "cap", "foreground" or "admission"
 	Verdict gates.Verdict
 }
 
@@ -73,10 +73,13 @@ func (f *Facts) judged(row Row) []Judged {
 	}
 	declares := on && f.Config.Declares()
 	allowed := f.allowed()
+	if declares && !f.Late {
+		add("type", gates.Type(allowed)(f.Call))
+	}
+	if on && !f.Late {
+		add("named", gates.Named()(f.Call))
+	}
 	if declares {
-		if !f.Late {
-			add("type", gates.Type(allowed)(f.Call))
-		}
 		add("caller", gates.Caller(allowed)(f.Call))
 		add("bash", gates.Bash()(f.Call))
 	}

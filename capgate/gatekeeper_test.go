@@ -98,6 +98,10 @@ var (
 	writing   = gates.Call{Session: "s-1", Tool: "Write", Input: []byte(`{"file_path":"/state/x"}`)}
 )
 
+func inTeam(kind string) gates.Call {
+	return gates.Call{Session: "s-1", Tool: "Agent", UseID: "t-1", Input: []byte(`{"subagent_type":"` + kind + `","name":"mate"}`), Teams: true}
+}
+
 func attended(c gates.Call, p gates.Presence) gates.Call { c.Attended = p; return c }
 
 // The combination of the cap and all gates, over environment, spec and call.
@@ -135,6 +139,12 @@ func TestDecideOverEnvironmentSpecAndCall(t *testing.T) {
 		{"the gates speak before the cap", outside{env: env(list, "finder", "CAPGATE_ENABLED", "1"), armed: true}, stranger, nil, gates.Deny, gates.CodeType, nil},
 		{"a declared type at the cap", outside{env: env(list, "finder", "CAPGATE_ENABLED", "1"), armed: true}, finder, nil, gates.Deny, CodeBudgetSpent, nil},
 		{"an unparsable payload with the cap alone", outside{env: env("CAPGATE_ENABLED", "1")}, gates.Call{}, errDisk, gates.Pass, "", []Stage{StagePayload}},
+
+		// Where agent teams are on no agent gets a name.
+		{"a name under a list", outside{env: env(list, "finder")}, inTeam("finder"), nil, gates.Deny, gates.CodeNamedSpawn, nil},
+		{"a name under admission alone", outside{env: env(admit, "ask"), admitted: "01J"}, inTeam("finder"), nil, gates.Deny, gates.CodeNamedSpawn, []Stage{StagePayload, StageSpec}},
+		{"a name with an undeclared type", outside{env: env(list, "critic")}, inTeam("finder"), nil, gates.Deny, gates.CodeType, nil},
+		{"a name with the gates off", outside{env: env("CAPGATE_ENABLED", "1")}, inTeam("finder"), nil, gates.Pass, "", nil},
 
 		// A spec; it wins over the list.
 		{"declared in the spec", outside{env: env(specFile, "/s"), spec: spec("")}, finder, nil, gates.Pass, "", nil},
@@ -227,8 +237,8 @@ func TestEveryGateThatWasAskedIsListed(t *testing.T) {
 		want    []string
 	}{
 		{outside{env: env("CAPGATE_ENABLED", "1")}, nil, []string{"guard", "cap"}},
-		{outside{env: env(admit, "ask")}, nil, []string{"guard", "cap", "admission"}},
-		{outside{env: env(list, "finder")}, nil, []string{"type", "caller", "bash", "guard", "cap", "foreground", "admission"}},
+		{outside{env: env(admit, "ask")}, nil, []string{"named", "guard", "cap", "admission"}},
+		{outside{env: env(list, "finder")}, nil, []string{"type", "named", "caller", "bash", "guard", "cap", "foreground", "admission"}},
 		{outside{env: env(specFile, "/s"), specErr: errDisk}, nil, []string{"spec", "guard", "cap"}},
 		{outside{env: env(list, "finder")}, errDisk, []string{"payload", "guard", "cap"}},
 		{outside{env: env()}, nil, []string{"cap"}},

@@ -22,7 +22,7 @@ const backgroundKey = "run_in_background"
 // false, the input is rewritten in this one member, every other byte as it came.
 //
 // Interactive sessions of Claude Code ignore the member without a word, unless the session runs with
-// CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 (Call.NoBackground): there, ForegroundRequire denies.
+// CLAUDE_CODE_DISABLE_BACKGROUND_TASKS switched on (Call.NoBackground): there, ForegroundRequire denies.
 func Foreground(allowed []string, mode ForegroundMode) Gate {
 	return func(c Call) Verdict {
 		if mode == ForegroundOff || c.Tool != toolAgent && c.Tool != toolTask {

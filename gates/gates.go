@@ -56,6 +56,9 @@ type Call struct {
 	// then a call without one is no evidence of an undeclared type, and passes the gates that judge by type.
 	Untyped bool
 
+	// Teams says that the client runs agent teams, in which an agent's name stands for its type.
+	Teams bool
+
 	// NoBackground says that the client starts every agent in the foreground, whatever the call asks for.
 	NoBackground bool
 }
@@ -75,6 +78,7 @@ type Gate func(Call) Verdict
 const (
 	CodeType               = "type"                // a type that is not in the list was to be spawned
 	CodeSpawnTooLong       = "spawn-too-long"      // the input of a spawn is longer than is read
+	CodeNamedSpawn         = "named-spawn"         // an agent was to get a name where names stand for types
 	CodeCaller             = "caller"              // a subagent of a type that is not in the list made a call
 	CodeCallerNotAdmitted  = "caller-not-admitted" // a subagent made a call whose type no operator has admitted
 	CodeBash               = "bash"                // the main thread reached for a shell

@@ -56,7 +56,7 @@ func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Ca
 	}
 	c.Silent = c.Event != "" && c.Event != PreToolUse
 	c.Attended = presence(env)
-	c.NoBackground = !Background(env)
+	c.NoBackground, c.Teams = !Background(env), truthy(env, teams)
 	if pid, ok := env("CLAUDE_PID"); ok {
 		c.PID, _ = strconv.Atoi(pid) // in a hook of either form it is the client's own process
 	}
@@ -68,23 +68,28 @@ func isWord(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
-// NoBackground is the client's variable that starts every agent in the foreground where it is 1.
-const NoBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+// Variables that the client reads as switches.
+const (
+	// NoBackground starts every agent in the foreground.
+	NoBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+	// teams lets agents have names, under which they are known.
+	teams = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+)
 
-// Background reports whether the session may start agents in the background. The client takes more words for a yes than our
-// own switches do.
-func Background(lookup func(string) (string, bool)) bool {
-	v, _ := lookup(NoBackground)
-	return !truthy(v)
-}
-
-// truthy reads a variable of the client's as the client does (2.1.332, measured): in any case, with white space around it.
-func truthy(value string) bool {
-	switch strings.ToLower(strings.TrimSpace(value)) {
+// truthy reads a variable of the client as the client does (2.1.332, measured for both): in any case, with white space around it.
+func truthy(lookup func(string) (string, bool), name string) bool {
+	v, _ := lookup(name)
+	switch strings.ToLower(strings.TrimSpace(v)) {
 	case "1", "true", "yes", "on":
 		return true
 	}
 	return false
+}
+
+// Background reports whether the session may start agents in the background. The client takes more words for a yes than our
+// own switches do.
+func Background(lookup func(string) (string, bool)) bool {
+	return !truthy(lookup, NoBackground)
 }
 
 // presence reads the client's variable CLAUDE_CODE_SESSION_ATTENDED: "1" interactive, "0" headless, anything else

@@ -183,6 +183,23 @@ func TestTheBackgroundIsOffAsTheClientReadsIt(t *testing.T) {
 	require.True(t, Background(func(string) (string, bool) { return "", false }))
 }
 
+// The same: TestLiveClaudeHowTeamsAreSwitchedOn.
+func TestTeamsAreOnAsTheClientReadsIt(t *testing.T) {
+	for value, want := range map[string]bool{
+		"1": true, "true": true, "TRUE": true, "yes": true, "on": true, " 1": true,
+		"": false, "0": false, "false": false, "no": false, "off": false, "2": false, "enabled": false,
+	} {
+		got, err := Client{}.Decode([]byte(`{}`), func(name string) (string, bool) {
+			if name != "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS" {
+				return "", false
+			}
+			return value, true
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, got.Teams, "%q", value)
+	}
+}
+
 // FuzzDecode: whatever comes, decoding ends without a panic, and what it says of session and tool is what the last
 // such keys of the object say.
 func FuzzDecode(f *testing.F) {

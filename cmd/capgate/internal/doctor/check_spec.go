@@ -30,9 +30,11 @@ func checkSpec(x Examination) []Finding {
 	if hooks, _ := x.hooks(settings.Judged); len(hooks) == 0 && len(x.Extensions) > 0 {
 		return f.all // the variable is Claude Code's
 	}
-	if value, _ := x.effective(claude.NoBackground); mode != gates.ForegroundOff && value != "1" {
+	value, _ := x.effective(claude.NoBackground)
+	background := claude.Background(func(string) (string, bool) { return value, true })
+	if mode != gates.ForegroundOff && background {
 		f.check = "foreground"
-		f.add(Fail, claude.NoBackground+" is not 1 for the client", "interactive sessions ignore the foreground gate and start subagents in the background", "capgate install --spec FILE or --subagents LIST writes it; or set \"foreground\": \"off\"")
+		f.add(Fail, claude.NoBackground+" is not on for the client", "interactive sessions ignore the foreground gate and start subagents in the background", "capgate install --spec FILE or --subagents LIST writes it; or set \"foreground\": \"off\"")
 	}
 	return f.all
 }

@@ -3,8 +3,12 @@
 package live_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,4 +91,87 @@ func TestLiveClaudeARepeatedIDIsAnotherStart(t *testing.T) {
 		codes = append(codes, d.Code)
 	}
 	require.ElementsMatch(t, []string{"admit", "foreground", "admission-no-ui", "admission-no-ui"}, codes)
+}
+
+// In agent teams an agent's calls carry its name as their type: a declared agent with another name could do nothing, and any
+// agent with the name of a declared one could do what that may. So with teams on an agent gets no name.
+func TestLiveClaudeInTeamsNoAgentGetsAName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		value   string
+		install []string
+		denied  bool
+	}{
+		{"1", []string{"--subagents", "joke-finder"}, true},
+		{"true", []string{"--subagents", "joke-finder"}, true},
+		{"yes", []string{"--admission", "ask"}, true},
+		{"0", []string{"--subagents", "joke-finder"}, false},
+	} {
+		t.Run(c.value, func(t *testing.T) {
+			t.Parallel()
+			ctx, s := startLive(t, live.Programs{
+				"main": {
+					agent("joke-finder", "PROGRAM:finder", live.M{"name": "mate"}), live.Say("all done"),
+				},
+				"finder": {live.Call("Bash", live.M{"command": "echo a shell"}), live.Say("finder done")},
+			})
+			writeFinder(t, s)
+			x := withInstall(ctx, t, s, c.install...)
+			run := inTerminal
+			record := filepath.Join(s.Home, "events")
+			run.Settings = recorder(record, "PreToolUse")
+			run.Env = []string{"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=" + c.value}
+			terminal, err := s.ClaudeTerminal(ctx, run)
+			unavailable(t, err)
+			t.Cleanup(func() { require.NoError(t, terminal.Close()) })
+			_, err = terminal.WaitFor("all done")
+			require.NoError(t, err)
+			result := oneResult(t, s.Model, "main", "Agent")
+			require.Equal(t, c.denied, result.IsError, result.Text)
+			if c.denied {
+				require.Contains(t, result.Text, `Agent teams are on in this session, where an agent that is given a name ("mate")`)
+				require.Empty(t, s.Model.Of("finder"))
+				require.Equal(t, "named-spawn", x.decisions()[0].Code)
+				return
+			}
+			require.Contains(t, result.Text, "finder done")
+		})
+	}
+}
+
+// What the client takes for on: there the calls of an agent with a name are of that type.
+func TestLiveClaudeHowTeamsAreSwitchedOn(t *testing.T) {
+	t.Parallel()
+	for value, on := range map[string]bool{"1": true, "true": true, "TRUE": true, "yes": true, "on": true, " 1": true, "0": false, "false": false, "2": false} {
+		t.Run(fmt.Sprintf("%q", value), func(t *testing.T) {
+			ctx, s := startLive(t, live.Programs{
+				"main":   {agent("joke-finder", "PROGRAM:finder", live.M{"name": "mate"}), live.Say("all done")},
+				"finder": {live.Call("Bash", live.M{"command": "echo a shell"}), live.Say("finder done")},
+			})
+			writeFinder(t, s)
+			run := inTerminal
+			record := filepath.Join(s.Home, "events")
+			run.Settings = recorder(record, "PostToolUse")
+			run.Env = []string{"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=" + value}
+			terminal, err := s.ClaudeTerminal(ctx, run)
+			unavailable(t, err)
+			t.Cleanup(func() { require.NoError(t, terminal.Close()) })
+			_, err = terminal.WaitFor("all done")
+			require.NoError(t, err)
+			kind := ""
+			require.Eventually(t, func() bool {
+				raw, err := os.ReadFile(record)
+				if err != nil || !strings.HasSuffix(string(raw), "\n") {
+					return false
+				}
+				for _, e := range recordedBy(t, record) {
+					if e.Tool == "Bash" {
+						kind = e.Type
+					}
+				}
+				return kind != ""
+			}, 30*time.Second, 50*time.Millisecond)
+			require.Equal(t, map[bool]string{true: "mate", false: "joke-finder"}[on], kind)
+		})
+	}
 }

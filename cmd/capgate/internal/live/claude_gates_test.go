@@ -31,6 +31,7 @@ type event struct {
 	Session  string          `json:"session_id"`
 	Tool     string          `json:"tool_name"`
 	UseID    string          `json:"tool_use_id"`
+	Type     string          `json:"agent_type"`
 	Input    json.RawMessage `json:"tool_input"`
 	Response struct {
 		Status string `json:"status"`
