@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type Config struct {
 	ScopeTTL         Millis `envconfig:"CAPGATE_SCOPE_TTL_MS" also:"VOYAGE_CAP_SCOPE_TTL_MS" meaning:"how long a marker holds, in milliseconds; default 21600000 (6 h), also for anything but a positive number"`
 	DataDir          string `envconfig:"CAPGATE_DATA_DIR" also:"CLAUDE_PLUGIN_DATA" meaning:"state directory, an absolute path; the hook has no default, the CLI's is $XDG_STATE_HOME/capgate (~/.local/state/capgate)"`
 	Ledger           string `envconfig:"CAPGATE_LEDGER" meaning:"ledger file, an absolute path; default ledger.db in the state directory"`
-	CapTools         List   `envconfig:"CAPGATE_CAP_TOOLS" meaning:"comma list of the tools that are capped; default WebSearch,WebFetch,Agent,Task,Workflow, also for a list without a name"`
+	CapTools         Tools  `envconfig:"CAPGATE_CAP_TOOLS" meaning:"the tools that are capped, with commas, | or white space between them, in any case; * stands for any characters (mcp__exa__*); default WebSearch,WebFetch,Agent,Task,Workflow, also for a list without a name; with an entry that can be no tool's name the default ones are capped as well"`
 	AllowedSubagents List   `envconfig:"CAPGATE_ALLOWED_SUBAGENTS" meaning:"comma list of subagent types; turns the subagent gates on; without a name in it (a lone comma) no type is allowed"`
 	Spec             string `envconfig:"CAPGATE_SPEC" meaning:"spec file; turns the subagent gates on"`
 	Admission        string `envconfig:"CAPGATE_ADMISSION" meaning:"off, ask or deny: what happens when a subagent is about to start; default the spec's, else off; any other word asks"`
@@ -50,7 +49,7 @@ const (
 )
 
 // DefaultCapTools is the list of capped tools where CAPGATE_CAP_TOOLS names none.
-var DefaultCapTools = []string{"WebSearch", "WebFetch", "Agent", "Task", "Workflow"}
+const DefaultCapTools Tools = "WebSearch,WebFetch,Agent,Task,Workflow"
 
 // Lookup returns an environment variable's value and whether it is set, as os.LookupEnv does.
 type Lookup func(name string) (string, bool)
@@ -245,14 +244,10 @@ func LedgerIsFile(from, place string) error {
 	return nil
 }
 
-// Caps reports whether the call is of a capped tool, by its own name or by what it counts as. Names are compared
-// exactly.
+// Caps reports whether the call is of a capped tool, by its own name or by what it counts as.
 func (c Config) Caps(call gates.Call) bool {
-	names := c.CapTools.Names()
-	if len(names) == 0 {
-		names = DefaultCapTools
-	}
-	return slices.Contains(names, call.Tool) || call.CountsAs != "" && slices.Contains(names, call.CountsAs)
+	capped := c.CapTools.Or(DefaultCapTools)
+	return capped.Match(call.Tool) || call.CountsAs != "" && capped.Match(call.CountsAs)
 }
 
 // Switch is on when its value is exactly "1"; anything else is off.

@@ -74,20 +74,6 @@ func TestMillisOtherThanAPositiveNumberAreTheDefault(t *testing.T) {
 	}
 }
 
-func TestCapToolsReplaceTheDefaultList(t *testing.T) {
-	for _, c := range []struct {
-		list, tool string
-		want       bool
-	}{
-		{"", "WebSearch", true}, {"", "WebFetch", true}, {"", "Agent", true}, {"", "Task", true}, {"", "Workflow", true},
-		{"", "Write", false}, {"", "", false}, {"", "agent", false},
-		{"Bash, Read", "Bash", true}, {"Bash, Read", "Read", true}, {"Bash, Read", "WebSearch", false},
-		{",", "WebSearch", true}, {" , ", "WebSearch", true}, {"*", "WebSearch", false},
-	} {
-		require.Equal(t, c.want, Config{CapTools: List(c.list)}.Caps(gates.Call{Tool: c.tool}), "%q %q", c.list, c.tool)
-	}
-}
-
 func TestAnotherClientsToolIsCappedAsWhatItCountsAs(t *testing.T) {
 	call := gates.Call{Tool: "web_search", CountsAs: "WebSearch"}
 	require.True(t, Config{}.Caps(call))

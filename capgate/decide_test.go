@@ -71,7 +71,7 @@ var tableCases = []struct {
 		f.PayloadErr, f.Call, f.Config.DataDir, f.Config.CapTools = errDisk, gates.Call{}, "", ","
 	}},
 	{CodeToolNotCapped, "Write at a spent budget", func(f *Facts) { f.Call.Tool = "Write"; f.Budget.Used = 8 }},
-	{CodeToolNotCapped, "names are exact", func(f *Facts) { f.Call.Tool = "websearch"; f.Budget.Used = 8 }},
+	{CodeToolNotCapped, "a name is the whole of a tool's", func(f *Facts) { f.Call.Tool = "WebSearches"; f.Budget.Used = 8 }},
 	{CodeToolNotCapped, "a list replaces the default one", func(f *Facts) { f.Config.CapTools = "Bash"; f.Budget.Used = 8 }},
 	{CodeNoSession, "none, with no state directory", func(f *Facts) { f.Call.Session = ""; f.Config.DataDir = "" }},
 	{CodeNoSession, "a path", func(f *Facts) { f.Call.Session = "../x"; f.Budget.Used = 8 }},

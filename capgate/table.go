@@ -106,7 +106,7 @@ var Table = Rows{
 	},
 	{
 		Code: CodeToolNotCapped, Outcome: gates.Pass, Needs: StagePayload,
-		Condition: "tool is not capped (`CAPGATE_CAP_TOOLS`, default WebSearch, WebFetch, Agent, Task, Workflow)",
+		Condition: "tool is not capped (`CAPGATE_CAP_TOOLS`: names and globs, in any case; default WebSearch, WebFetch, Agent, Task, Workflow)",
 		Why:       "Read, Write, Edit stay open to write up the result",
 		Change:    "name the tool in CAPGATE_CAP_TOOLS",
 		holds:     func(f *Facts) bool { return f.PayloadErr == nil && !f.Config.Caps(f.Call) },

@@ -28,11 +28,11 @@ func checkCanary(x Examination) []Finding {
 		if info, err := x.Files.Stat(h.Program()); err != nil || !info.Mode().IsRegular() {
 			continue // said already
 		}
-		if err := x.Canary(h); err != nil {
+		if err := x.Canary(h, x.Config.CapTools); err != nil {
 			f.add(Fail, fmt.Sprintf("%s: %v", h.Command, err), "the installed command does not judge calls as it should", layers[i].install())
 			continue
 		}
-		f.ok(h.Command + ": a call at the cap comes back as exit status 2, one of another session passes, a subagent that is not allowed comes back")
+		f.ok(h.Command + ": a call of " + cappedBy(x.Config.CapTools) + " at the cap comes back as exit status 2, one of another session passes, a subagent that is not allowed comes back")
 	}
 	return f.all
 }
@@ -40,8 +40,13 @@ func checkCanary(x Examination) []Finding {
 // canaryRun is the run of the canary's scratch ledger, its one turn spent.
 const canaryRun = "capgate-doctor-canary"
 
-// canary runs an entry on calls whose verdict is known.
-func canary(ctx context.Context, h settings.Hook) error {
+// cappedBy is a tool that a list names, or that a glob in it matches.
+func cappedBy(capped capgate.Tools) string {
+	return strings.ReplaceAll(capped.Or(capgate.DefaultCapTools).Names()[0], "*", "capgate")
+}
+
+// canary runs an entry, under a list of capped tools, on calls whose verdict is known.
+func canary(ctx context.Context, h settings.Hook, capped capgate.Tools) error {
 	dir, err := os.MkdirTemp("", "capgate-doctor")
 	if err != nil {
 		return err
@@ -63,12 +68,16 @@ func canary(ctx context.Context, h settings.Hook) error {
 		session, tool, env string
 		want               int
 	}
+	tool := fmt.Sprintf(`%q,"tool_input":{}`, cappedBy(capped))
 	for _, c := range []call{
-		{"canary", `"WebSearch","tool_input":{}`, "CAPGATE_ENABLED=1", 2},
-		{"another", `"WebSearch","tool_input":{}`, "CAPGATE_ENABLED=1", 0},
+		{"canary", tool, "CAPGATE_ENABLED=1", 2},
+		{"another", tool, "CAPGATE_ENABLED=1", 0},
 		{"another", `"Agent","tool_input":{"subagent_type":"capgate-doctor-y","description":"d","prompt":"p"}`, "CAPGATE_ALLOWED_SUBAGENTS=capgate-doctor-x", 2},
 	} {
 		test := []string{c.env, "CAPGATE_DATA_DIR=" + dir}
+		if list := strings.Join(strings.Fields(string(capped)), " "); list != "" { // the file has one line for it
+			test = append(test, "CAPGATE_CAP_TOOLS="+list)
+		}
 		h, err := withEnvFile(h, filepath.Join(dir, "canary.env"), test)
 		if err != nil {
 			return err

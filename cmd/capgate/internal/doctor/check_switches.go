@@ -50,12 +50,12 @@ func checkSwitches(x Examination) []Finding {
 	case x.Config.CapOn():
 		f.ok("the cap is on")
 	}
-	for _, name := range x.Config.CapTools.Names() {
-		for _, tool := range capgate.DefaultCapTools {
-			if name != tool && strings.EqualFold(name, tool) {
-				f.add(Warn, fmt.Sprintf("CAPGATE_CAP_TOOLS names %s", name), "the tool is "+tool+", and names are compared exactly: it is not capped by this", "write "+tool)
-			}
+	for _, entry := range x.Config.CapTools.Invalid() {
+		mend := "write the names of tools, for instance WebSearch,mcp__exa__*"
+		if meant := capgate.ToolsMeant(entry); meant != "" {
+			mend = "write " + meant
 		}
+		f.add(Fail, "CAPGATE_CAP_TOOLS names "+entry, "it can be no tool's name and caps nothing; the default tools are capped as well", mend)
 	}
 	if x.Config.CapTools != "" && len(x.Config.CapTools.Names()) == 0 {
 		f.add(Warn, fmt.Sprintf("CAPGATE_CAP_TOOLS=%s names no tool", x.Config.CapTools), "the default list is used", "name tools, or take it out")

@@ -165,7 +165,7 @@ func TestTheDoctorFinds(t *testing.T) {
 		{"the shell form of a program that is gone", "hook", Fail, "there is no such file", func(t *testing.T, p *setuptest.Patient) {
 			p.Edit(`"command": "[^"]*",\s*"args": \[[^]]*\]`, `"command": "/none/capgate-hook --client claude"`)
 		}},
-		{"a capped tool in other letters", "switch", Warn, "CAPGATE_CAP_TOOLS names websearch", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_CAP_TOOLS=websearch,WebFetch") }},
+		{"a capped tool that can be none", "switch", Fail, "CAPGATE_CAP_TOOLS names mcp__.*", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_CAP_TOOLS=WebFetch,mcp__.*") }},
 		{"broken admissions", "state", Warn, "admissions.json", func(t *testing.T, p *setuptest.Patient) {
 			require.NoError(t, os.WriteFile(filepath.Join(p.State, "admissions.json"), []byte("{"), 0o600))
 		}},
@@ -248,6 +248,27 @@ func TestTheDoctorIsContentWith(t *testing.T) {
 					require.Equal(t, "Oh My Pi alone/hook", name+"/"+f.Check, "%+v", f)
 				}
 			}
+		})
+	}
+}
+
+// A list that caps something else than the default, or nothing by a slip, is found by calling what it names.
+func TestTheCanaryCallsAToolOfTheConfiguredList(t *testing.T) {
+	for list, tool := range map[string]string{
+		"mcp__exa__*|Read": "mcp__exa__capgate", "read websearch": "read", "*": "capgate", "x;y": "WebSearch",
+	} {
+		t.Run(list, func(t *testing.T) {
+			p := setuptest.New(t).Install()
+			p.Set("CAPGATE_CAP_TOOLS=" + list)
+			var said []string
+			for _, f := range diagnose(t, p).Findings {
+				if f.Check == "canary" {
+					require.Equal(t, OK, f.Level, "%+v", f)
+					said = append(said, f.Found)
+				}
+			}
+			require.Len(t, said, 1)
+			require.Contains(t, said[0], "a call of "+tool+" at the cap comes back")
 		})
 	}
 }

@@ -44,7 +44,8 @@ type Examination struct {
 	MarkersErr error
 
 	Files  Files
-	Canary func(settings.Hook) error // runs an installed entry on canary calls, in a scratch state directory
+	// Canary runs an installed entry on canary calls, in a scratch state directory, with the list of capped tools that is in force.
+	Canary func(h settings.Hook, capped capgate.Tools) error
 }
 
 // Files looks at files, as package os does.

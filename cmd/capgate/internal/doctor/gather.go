@@ -30,7 +30,7 @@ func gather(ctx context.Context, a *cli.App, bin string) (Examination, error) {
 	x := Examination{
 		Now: a.Now(), Shell: a.Lookup, Files: osFiles{},
 	}
-	x.Canary = func(h settings.Hook) error { return canary(ctx, h) }
+	x.Canary = func(h settings.Hook, capped capgate.Tools) error { return canary(ctx, h, capped) }
 	if err := x.gatherLayers(); err != nil {
 		return x, err
 	}
