@@ -2,6 +2,7 @@ package capgate
 
 import (
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/capgate/capgate/gates"
@@ -82,7 +83,7 @@ func (f *Facts) settledWithout(stage Stage) bool {
 // as "cannot count".
 func (f Facts) Overdue() Facts {
 	awaited := min(f.Known+1, StageAdmission)
-	err := fmt.Errorf("the %s was %w of %v", awaited, ErrOverdue, f.Deadline())
+	err := overdue{awaited, f.Deadline()}
 	f.Known, f.Late = StageAdmission, true
 	switch awaited {
 	case StagePayload:
@@ -99,6 +100,25 @@ func (f Facts) Overdue() Facts {
 	}
 	return f
 }
+
+// overdue says what could not be read within which time; it is [ErrOverdue].
+type overdue struct {
+	awaited Stage
+	within  time.Duration
+}
+
+func (o overdue) Error() string {
+	what := map[Stage]string{
+		StagePayload: "the call", StageSpec: "what is declared for the call", StageMarker: "the session's marker",
+	}[o.awaited]
+	if what == "" {
+		what = "the ledger"
+	}
+	return fmt.Sprintf("%s could not be read within %v", what, o.within)
+}
+
+// Is implements what errors.Is asks for.
+func (overdue) Is(target error) bool { return target == ErrOverdue }
 
 // Verdict returns the row's answer to the call, without an id.
 func (r Row) Verdict(f Facts) gates.Verdict {

@@ -253,7 +253,7 @@ func TestOverdueIsCannotCount(t *testing.T) {
 			require.True(t, done)
 			require.Equal(t, CodeLedgerUnreadable, row.Code)
 			require.ErrorIs(t, f.LedgerErr, ErrOverdue)
-			require.Contains(t, row.Verdict(f).Reason, "not done before the deadline of 2s")
+			require.Contains(t, row.Verdict(f).Reason, "could not be read within 2s")
 		})
 	}
 	t.Run("what the ledger said stands", func(t *testing.T) {

@@ -35,7 +35,7 @@ func (s Stage) String() string {
 }
 
 // ErrOverdue stands for a read that did not end before the deadline.
-var ErrOverdue = errors.New("not done before the deadline")
+var ErrOverdue = errors.New("not read in time")
 
 // Facts is all that a verdict depends on.
 type Facts struct {
@@ -56,7 +56,10 @@ type Facts struct {
 	SpecErr error // why the spec cannot be used
 	// Admitted are the types whose spawns an operator's admissions have let through in this session; read only where the
 	// call is judged by them.
-	Admitted    []string
+	Admitted []string
+	// Admissible are the types that an operator's admissions would let start in this session now; read only where the advice
+	// to start one depends on it.
+	Admissible  []string
 	AdmittedErr error             // why that is not known
 	Writes      []gates.FileWrite // the files that a write tool is about to write; none for other tools
 	Protected   gates.Protected   // and the ones that it must not

@@ -3,6 +3,7 @@ package capgate
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/capgate/capgate/gates"
 )
@@ -62,7 +63,7 @@ func (f *Facts) judged(row Row) []Judged {
 	case !on:
 	case f.PayloadErr != nil:
 		add("payload", gates.Verdict{Outcome: gates.Deny, Code: CodeGatesUnparsable, Reason: fmt.Sprintf(
-			"capgate: this call cannot be judged, its payload is not readable: %v. Do not retry: go on without this tool and tell the user.", f.PayloadErr)})
+			"capgate: this call cannot be judged, because %s. Do not retry: go on without this tool, and tell the user.", f.unreadable())})
 		on = false
 	case f.SpecErr != nil:
 		add("spec", f.specUnreadable())
@@ -81,7 +82,7 @@ func (f *Facts) judged(row Row) []Judged {
 	}
 	if declares {
 		add("caller", gates.Caller(allowed)(f.Call))
-		add("bash", gates.Bash()(f.Call))
+		add("bash", f.bash(allowed)(f.Call))
 	}
 	if f.NeedsAdmitted() && f.PayloadErr == nil {
 		add("caller", f.callerAdmitted())
@@ -91,11 +92,7 @@ func (f *Facts) judged(row Row) []Judged {
 	}
 	add("cap", row.Verdict(*f))
 	if declares && !f.Late {
-		mode := gates.ForegroundRewrite
-		if f.Config.Spec != "" {
-			mode = f.Spec.Foreground
-		}
-		add("foreground", gates.Foreground(allowed, mode)(f.Call))
+		add("foreground", gates.Foreground(allowed, f.foreground())(f.Call))
 	}
 	if on && !f.Late {
 		v := gates.Verdict{}
@@ -105,6 +102,50 @@ func (f *Facts) judged(row Row) []Judged {
 		add("admission", v)
 	}
 	return all
+}
+
+// unreadable says why there is no call.
+func (f *Facts) unreadable() string {
+	if errors.Is(f.PayloadErr, ErrOverdue) {
+		return f.PayloadErr.Error()
+	}
+	return fmt.Sprintf("what the client sent of it cannot be read (%v)", f.PayloadErr)
+}
+
+// foreground is the spec's word about the foreground, where there is one.
+func (f *Facts) foreground() gates.ForegroundMode {
+	if f.Config.Spec != "" {
+		return f.Spec.Foreground
+	}
+	return gates.ForegroundRewrite
+}
+
+// bash is the gate on the shell, with the advice that can be followed: to delegate, where a declared subagent may start.
+func (f *Facts) bash(allowed []string) gates.Gate {
+	switch {
+	case len(allowed) == 0:
+		return gates.BashAlone("no subagent is declared in this session")
+	case f.foreground().Refused(f.Call):
+		return gates.BashAlone("none can start in the foreground of this session until " + `the user sets CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 in the env block of the client's settings`)
+	case f.NeedsAdmissible() && !slices.ContainsFunc(allowed, func(t string) bool { return slices.Contains(f.Admissible, t) }):
+		return gates.BashAlone("none may start in this session that an operator has not admitted beforehand (`capgate admit`)")
+	}
+	return gates.Bash()
+}
+
+// NeedsAdmissible reports whether a subagent could start only by an admission, and the call is one on the shell whose reason
+// advises to start one.
+func (f *Facts) NeedsAdmissible() bool {
+	if !f.Config.GatesActive() || !f.Config.Declares() || !gates.Shell(f.Call.Tool) || f.Call.AgentID != "" {
+		return false
+	}
+	switch f.AdmissionMode() {
+	case gates.AdmissionOff:
+		return false
+	case gates.AdmissionAsk:
+		return !f.Call.CanAsk()
+	}
+	return true
 }
 
 // AdmissionMode is the environment's, where it names one, else the spec's. A word that is no mode asks.
@@ -140,7 +181,7 @@ func (f *Facts) NeedsSpec() bool {
 // again once the deadline has passed: it may be what took so long.
 func (f *Facts) spawnOverdue() gates.Verdict {
 	return gates.Verdict{Outcome: gates.Deny, Code: CodeGatesOverdue, Reason: fmt.Sprintf(
-		"capgate: this call starts subagents and was not judged before the deadline of %v. Do not retry it as it is: go on in the current agent.", f.Deadline())}
+		"capgate: this call would start subagents, and could not be judged within %v. Do not retry: go on in the current agent.", f.Deadline())}
 }
 
 // NeedsAdmitted reports whether the call is judged by what was admitted in its session: a subagent makes it, spawns are
@@ -162,7 +203,7 @@ func (f *Facts) callerAdmitted() gates.Verdict {
 func (f *Facts) guard() gates.Verdict {
 	if gates.Writes(f.Call.Tool) && errors.Is(f.SpecErr, ErrOverdue) {
 		return gates.Verdict{Outcome: gates.Deny, Code: gates.CodeGuardState, Reason: fmt.Sprintf(
-			"capgate: it could not be told in time which file this writes (%v). Do not retry with the same path: write elsewhere.", f.SpecErr)}
+			"capgate: it could not be told within %v which file this writes. Do not retry with the same path: write elsewhere.", f.Deadline())}
 	}
 	return gates.Guard(f.Protected, f.Writes)(f.Call)
 }
@@ -173,10 +214,10 @@ func (f *Facts) specUnreadable() gates.Verdict {
 	if !gates.StartsAgents(f.Call.Tool) && !gates.Shell(f.Call.Tool) {
 		return gates.Verdict{}
 	}
-	why := f.SpecErr.Error()
 	if errors.Is(f.SpecErr, ErrOverdue) {
-		why = "the spec was not read before the deadline"
+		return gates.Verdict{Outcome: gates.Deny, Code: CodeSpecUnreadable, Reason: fmt.Sprintf(
+			"capgate: this call is denied, because it could not be told within %v whether it may be made. Do not retry: go on without it, and tell the user.", f.Deadline())}
 	}
 	return gates.Verdict{Outcome: gates.Deny, Code: CodeSpecUnreadable, Reason: fmt.Sprintf(
-		"capgate: subagents and the shell are denied, because their spec cannot be used: %s. This holds until an operator mends it (`capgate spec check`): do not retry.", why)}
+		"capgate: subagents and the shell are denied, because their spec cannot be used: %v. This holds until an operator mends it (`capgate spec check`): do not retry, go on without them and tell the user.", f.SpecErr)}
 }

@@ -15,14 +15,15 @@ import (
 
 // outside is a world without files: what each stage would read.
 type outside struct {
-	env      map[string]string
-	spec     string // text of the spec file
-	specErr  error
-	armed    bool     // the session is armed, for a run whose budget is spent
-	admitted string   // id of an admission that lets the call's spawns through
-	used     []string // types that were admitted in the session, and started
-	usedErr  error
-	writes   []gates.FileWrite
+	env        map[string]string
+	spec       string // text of the spec file
+	specErr    error
+	armed      bool     // the session is armed, for a run whose budget is spent
+	admitted   string   // id of an admission that lets the call's spawns through
+	used       []string // types that were admitted in the session, and started
+	usedErr    error
+	admissible []string // types of which an admission would let one start
+	writes     []gates.FileWrite
 }
 
 // judge gathers facts as the hook does, and notes what it had to read.
@@ -52,6 +53,9 @@ func (o outside) judge(t *testing.T, call gates.Call, payloadErr error) (Decisio
 			}
 			if f.NeedsAdmitted() {
 				f.Admitted, f.AdmittedErr = o.used, o.usedErr
+			}
+			if f.NeedsAdmissible() {
+				f.Admissible = o.admissible
 			}
 			f.Writes, f.Protected = o.writes, gates.Protected{StateDir: "/state"}
 		case StageMarker:
@@ -256,7 +260,7 @@ func TestTheReasonOfAnUnreadableSpecSaysWhy(t *testing.T) {
 	d, _ := outside{env: env(specFile, "/s"), specErr: errDisk}.judge(t, finder, nil)
 	require.Contains(t, d.Verdict.Reason, errDisk.Error())
 	late := Facts{Config: LoadConfig(fromMap(env(specFile, "/s"))), Now: now, Known: StagePayload, Call: finder}.Overdue()
-	require.Contains(t, Decide(late).Verdict.Reason, "the spec was not read before the deadline")
+	require.Contains(t, Decide(late).Verdict.Reason, "could not be told within 2s")
 	late.Config, late.Call = LoadConfig(fromMap(env(admit, "deny"))), foreign
 	require.Equal(t, gates.CodeCallerNotAdmitted, Decide(late).Verdict.Code, "admissions that were not read in time")
 	require.Contains(t, Decide(Facts{Config: LoadConfig(fromMap(env(list, "a"))), Known: StagePayload, PayloadErr: errDisk}).Verdict.Reason, errDisk.Error())
@@ -319,7 +323,7 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 
 func TestOverdueNamesWhatWasAwaited(t *testing.T) {
 	for known, want := range map[Stage]string{
-		StageConfig: "the payload", StagePayload: "the spec", StageSpec: "the marker", StageMarker: "the ledger", StageLedger: "", StageAdmission: "",
+		StageConfig: "the call", StagePayload: "what is declared", StageSpec: "the session's marker", StageMarker: "the ledger", StageLedger: "", StageAdmission: "",
 	} {
 		f := Facts{Known: known}.Overdue()
 		require.Equal(t, StageAdmission, f.Known)

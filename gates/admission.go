@@ -20,9 +20,11 @@ const (
 
 // Reasons of [Admission] where nobody can be asked, and where nothing is admitted.
 const (
-	reasonNoUI    = "Starting subagents needs a human's approval, and nobody can be asked in this session. Do not retry: go on in the current agent, or have an operator admit the subagent beforehand with `capgate admit`."
-	reasonNoUIOMP = "Spawning subagents requires explicit user approval in an interactive OMP session."
-	reasonDenied  = "Subagents are switched off in this session. Do not retry: go on in the current agent, or have an operator admit the subagent beforehand with `capgate admit`."
+	reasonNoUI    = "Starting subagents needs a human's approval, and nobody can be asked in this session. " + goOn
+	reasonNoUIOMP = "Spawning subagents requires explicit user approval in an interactive OMP session. " + goOn
+	reasonDenied  = "Subagents are switched off in this session, and none like this is admitted. " + goOn
+
+	goOn = "Do not retry: go on in the current agent, and tell the user that an operator can admit a subagent beforehand with `capgate admit`."
 )
 
 // Admission puts spawns before a human. AdmissionAsk asks once for all agents of a call; where it is known that nobody
@@ -41,13 +43,22 @@ func Admission(mode AdmissionMode) Gate {
 			return Verdict{}
 		case mode == AdmissionDeny:
 			return Verdict{Outcome: Deny, Code: CodeAdmissionDenied, Reason: reasonDenied}
-		case c.Tool == toolOMPTask && c.Attended != Attended:
+		case !c.CanAsk() && c.Tool == toolOMPTask:
 			return Verdict{Outcome: Deny, Code: CodeAdmissionNoUI, Reason: reasonNoUIOMP}
-		case c.Attended == Absent || c.Mode == "dontAsk":
+		case !c.CanAsk():
 			return Verdict{Outcome: Deny, Code: CodeAdmissionNoUI, Reason: reasonNoUI}
 		}
 		return Verdict{Outcome: Ask, Code: CodeAdmissionAsk, Reason: AdmissionText(spawns)}
 	}
+}
+
+// CanAsk reports whether a human may be there to answer a question about the call. Oh My Pi says so where one is; of Claude Code
+// it is enough that it is not known that there is none.
+func (c Call) CanAsk() bool {
+	if c.Tool == toolOMPTask || c.Tool == toolOMPShell {
+		return c.Attended == Attended
+	}
+	return c.Attended != Absent && c.Mode != "dontAsk"
 }
 
 // AdmissionTitle is the title of the question's dialog, where a client has one.

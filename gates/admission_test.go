@@ -62,7 +62,7 @@ func TestAdmissionModes(t *testing.T) {
 			switch c.code {
 			case CodeAdmissionNoUI:
 				if c.call.Tool == "task" {
-					require.Equal(t, "Spawning subagents requires explicit user approval in an interactive OMP session.", v.Reason)
+					require.Equal(t, "Spawning subagents requires explicit user approval in an interactive OMP session. Do not retry: go on in the current agent, and tell the user that an operator can admit a subagent beforehand with `capgate admit`.", v.Reason)
 				} else {
 					require.Contains(t, v.Reason, "go on in the current agent")
 					require.Contains(t, v.Reason, "capgate admit")

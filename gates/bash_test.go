@@ -1,13 +1,14 @@
 package gates
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestBashIsForSubagentsOnly(t *testing.T) {
-	const reason = "Bash is only available to dedicated subagents, not the main agent directly — use the Agent tool to delegate to one of them instead."
+	const reason = "Bash is only available to dedicated subagents, not the main agent directly — use the %s tool to delegate to one of them instead."
 	for _, c := range []struct {
 		name string
 		call Call
@@ -31,7 +32,14 @@ func TestBashIsForSubagentsOnly(t *testing.T) {
 				require.Equal(t, Verdict{}, v)
 				return
 			}
-			require.Equal(t, Verdict{Outcome: Deny, Code: CodeBash, Reason: reason}, v)
+			tool := "Agent"
+			if c.call.Tool == "bash" {
+				tool = "task"
+			}
+			require.Equal(t, Verdict{Outcome: Deny, Code: CodeBash, Reason: fmt.Sprintf(reason, tool)}, v)
+			alone := BashAlone("none is declared")(c.call)
+			require.Equal(t, CodeBash, alone.Code)
+			require.NotContains(t, alone.Reason, "delegate")
 		})
 	}
 }

@@ -36,9 +36,12 @@ func Caller(allowed []string) Gate {
 		case kind == "":
 			kind = unset
 		}
-		return Verdict{Outcome: Deny, Code: CodeCaller, Reason: fmt.Sprintf(
-			`Tools are only available to %s subagents in this session, not to "%s". Do not retry: finish with what you have, and say that this agent's type is not declared.`,
-			quoted(allowed), kind)}
+		available := fmt.Sprintf(`only available to %s subagents in this session, not to "%s"`, quoted(allowed), shorten(kind, maxName))
+		if len(allowed) == 0 {
+			available = fmt.Sprintf(`available to no subagent in this session, neither to "%s" nor to any other type`, shorten(kind, maxName))
+		}
+		return Verdict{Outcome: Deny, Code: CodeCaller, Reason: "Tools are " + available +
+			". Do not retry: finish with what you have, and say that this agent's type is not declared."}
 	}
 }
 
@@ -55,6 +58,6 @@ func CallerAdmitted(types []string) Gate {
 			kind = unset
 		}
 		return Verdict{Outcome: Deny, Code: CodeCallerNotAdmitted, Reason: fmt.Sprintf(
-			`Subagents are switched off in this session, and no operator has admitted one of type "%s". Do not retry: finish with what you have, and say that this agent was not admitted.`, kind)}
+			`Subagents are switched off in this session, and no operator has admitted one of type "%s". Do not retry: finish with what you have, and say that this agent was not admitted.`, shorten(kind, maxName))}
 	}
 }

@@ -35,7 +35,7 @@ func Foreground(allowed []string, mode ForegroundMode) Gate {
 		if t := in.text("subagent_type"); t == "" || !slices.Contains(allowed, t) {
 			return Verdict{}
 		}
-		if mode == ForegroundRequire && c.Attended == Attended && !c.NoBackground {
+		if mode == ForegroundRequire && c.ignoresForeground() {
 			return Verdict{Outcome: Deny, Code: CodeForegroundRequired, Reason: "Subagents must run in the foreground here, and this interactive session would start them in the background, where results get lost. Do not retry: do the task directly, and tell the user to set CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 in the env block of the client's settings."}
 		}
 		if string(in[backgroundKey]) == "false" {
@@ -43,6 +43,15 @@ func Foreground(allowed []string, mode ForegroundMode) Gate {
 		}
 		return Verdict{Outcome: Rewrite, Code: CodeForeground, Input: withMember(c.Input, backgroundKey, "false")}
 	}
+}
+
+// ignoresForeground reports whether the client is known to start agents in the background, whatever their call says.
+func (c Call) ignoresForeground() bool { return c.Attended == Attended && !c.NoBackground }
+
+// Refused reports whether the mode denies every agent of a declared type in the session of the call. Oh My Pi has no
+// foreground, and is not asked for it.
+func (m ForegroundMode) Refused(c Call) bool {
+	return m == ForegroundRequire && c.ignoresForeground() && c.Tool != toolOMPTask && c.Tool != toolOMPShell
 }
 
 // withMember returns the JSON object raw with the member set: in each place where it stands, else in front of the

@@ -18,6 +18,6 @@ func Named() Gate {
 			return Verdict{}
 		}
 		return Verdict{Outcome: Deny, Code: CodeNamedSpawn, Reason: fmt.Sprintf(
-			`Agent teams are on in this session, where an agent that is given a name (%s) counts as one of that type. This is final for agents with a name: leave "name" out.`, name)}
+			`Agent teams are on in this session, where an agent that is given a name (%s) counts as one of that type. This is final for agents with a name: leave "name" out.`, shorten(string(name), maxName))}
 	}
 }

@@ -8,6 +8,9 @@ const (
 	toolOMPTask  = "task"     // Oh My Pi: one agent or a batch
 )
 
+// toolOMPShell is Oh My Pi's shell.
+const toolOMPShell = "bash"
+
 // StartsAgents reports whether the tool starts agents: Agent, Task and Workflow of Claude Code, task of Oh My Pi.
 func StartsAgents(tool string) bool {
 	switch tool {
@@ -20,7 +23,7 @@ func StartsAgents(tool string) bool {
 // Shell reports whether the tool runs shell commands: Bash, PowerShell and Monitor of Claude Code, bash of Oh My Pi.
 func Shell(tool string) bool {
 	switch tool {
-	case "Bash", "PowerShell", "Monitor", "bash":
+	case "Bash", "PowerShell", "Monitor", toolOMPShell:
 		return true
 	}
 	return false

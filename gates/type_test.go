@@ -15,6 +15,26 @@ const typeReason = `Delegation is only available for "joke-finder"/"joke-critic"
 
 var jokes = []string{"joke-finder", "joke-critic"}
 
+// What a model wrote, and however many types an operator declared, leave room for the advice.
+func TestALongTypeOrListDoesNotCutOffTheAdvice(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	var many []string
+	for i := range 500 {
+		many = append(many, fmt.Sprintf("type-%03d", i))
+	}
+	for _, v := range []Verdict{
+		Type(jokes)(agent(`{"subagent_type":"` + long + `"}`)), Type(many)(agent(`{}`)), Type(nil)(agent(`{"subagent_type":"` + long + `"}`)),
+		Caller(jokes)(Call{AgentID: "a", AgentType: long}), Caller(many)(Call{AgentID: "a", AgentType: "x"}), CallerAdmitted(nil)(Call{AgentID: "a", AgentType: long}),
+		Named()(Call{Teams: true, Tool: "Agent", Input: json.RawMessage(`{"name":"` + long + `"}`)}),
+	} {
+		require.Equal(t, Deny, v.Outcome)
+		require.Less(t, len(v.Reason), 1500)
+		require.NotContains(t, v.Reason, strings.Repeat("x", 81))
+	}
+	require.Contains(t, Type(many)(agent(`{}`)).Reason, `"type-000"/"type-001"/`)
+	require.Contains(t, Type(many)(agent(`{}`)).Reason, `/410 more in this session`)
+}
+
 func TestTypeAllowsExactlyTheDeclaredTypes(t *testing.T) {
 	for _, c := range []struct {
 		name, tool, input string

@@ -241,6 +241,19 @@ func Types(state, session string) ([]string, error) {
 	return slices.Compact(types), nil
 }
 
+// Open returns the types of which a session may start at least one agent now, sorted.
+func Open(state, session string, now time.Time) ([]string, error) {
+	all, err := List(state)
+	var types []string
+	for _, a := range all {
+		if a.State(now) == "open" && (a.Session == "" || a.Session == session) {
+			types = append(types, a.Type)
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types), err
+}
+
 // seen is a use of an admission, in the store.
 type seen struct {
 	id  string // of the admission

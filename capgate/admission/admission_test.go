@@ -369,3 +369,31 @@ func TestTheTypesThatASessionHasUsed(t *testing.T) {
 	_, err := Types(state, "s-1")
 	require.ErrorIs(t, err, ErrCorrupt)
 }
+
+func TestTheTypesThatMayStartNow(t *testing.T) {
+	state := t.TempDir()
+	admit(t, state, "A", func(a *Admission) { a.Type, a.Uses = "critic", 1 })
+	admit(t, state, "B", func(a *Admission) { a.Session = "s-2" })
+	admit(t, state, "C", func(a *Admission) { a.Type = "later" })
+	admit(t, state, "D", func(a *Admission) { a.Type = "gone" })
+	require.NoError(t, Revoke(t.Context(), state, "D", now))
+	for _, c := range []struct {
+		session string
+		after   time.Duration
+		want    []string
+	}{
+		{"s-1", 0, []string{"critic", "later"}}, {"s-2", 0, []string{"critic", "later", "scout"}}, {"s-2", 10 * time.Minute, nil},
+	} {
+		types, err := Open(state, c.session, now.Add(c.after))
+		require.NoError(t, err)
+		require.Equal(t, c.want, types)
+	}
+	_, ok := take(t, state, "u", "critic")
+	require.True(t, ok)
+	types, err := Open(state, "s-1", now)
+	require.NoError(t, err)
+	require.Equal(t, []string{"later"}, types, "the other is used up")
+	require.NoError(t, os.WriteFile(filepath.Join(state, FileName), []byte("{"), 0o600))
+	_, err = Open(state, "s-1", now)
+	require.ErrorIs(t, err, ErrCorrupt)
+}

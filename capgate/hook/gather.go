@@ -32,6 +32,9 @@ func Gather(ctx context.Context, f capgate.Facts, stage capgate.Stage) capgate.F
 				f.Admitted, f.AdmittedErr = admission.Types(state, f.Call.Session)
 			}
 		}
+		if state, ok := f.Config.StateDir(); ok && f.NeedsAdmissible() {
+			f.Admissible, _ = admission.Open(state, f.Call.Session, f.Now) // what cannot be read lets none start
+		}
 		if gates.Writes(f.Call.Tool) {
 			gatherWrites(&f)
 		}

@@ -428,7 +428,7 @@ func TestTheDeadlineHoldsOverStdin(t *testing.T) {
 				return
 			}
 			w.requireDeny(r, capgate.CodeLedgerUnreadable)
-			require.Contains(t, r.stderr, "the payload was not done before the deadline of 300ms")
+			require.Contains(t, r.stderr, "the call could not be read within 300ms")
 		})
 	}
 	t.Run("off, stdin is not even read", func(t *testing.T) {

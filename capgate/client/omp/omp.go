@@ -58,11 +58,11 @@ func (Client) Decode(payload []byte, _ func(string) (string, bool)) (client.Call
 const (
 	// No gate wants another input for this client's tools. Should one, letting the call go as it is would not be what
 	// the gate said.
-	reasonRewrite = "capgate: this call may only be made with another input, and capgate cannot change one in Oh My Pi. Do not retry."
+	reasonRewrite = "capgate: this call may only be made with another input, and capgate cannot change one in Oh My Pi. Do not retry: go on without it, and tell the user."
 	// The dialog's title of a question that is not about subagents.
 	titleOther = "Approve this call?"
 	// The extension takes a denial without a reason for no answer.
-	reasonNone = "capgate: this call is denied."
+	reasonNone = "capgate: this call is denied. Do not retry: go on without it, and tell the user."
 )
 
 // Encode implements [client.Client].

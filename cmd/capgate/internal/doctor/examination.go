@@ -43,7 +43,7 @@ type Examination struct {
 	Sessions   []sessions.Session
 	MarkersErr error
 
-	Files  Files
+	Files Files
 	// Canary runs an installed entry on canary calls, in a scratch state directory, with the list of capped tools that is in force.
 	Canary func(h settings.Hook, capped capgate.Tools) error
 }

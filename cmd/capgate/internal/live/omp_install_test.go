@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,7 +102,7 @@ func TestLiveOMPInstalledTheGatesHold(t *testing.T) {
 	require.False(t, starts[1].IsError, starts[1].Text)
 	shell := oneResult(t, s.Model, "main", "bash")
 	require.True(t, shell.IsError)
-	require.Contains(t, shell.Text, noShell)
+	require.Contains(t, shell.Text, strings.Replace(noShell, "the Agent tool", "the task tool", 1))
 	leaf := oneResult(t, s.Model, "leaf", "bash")
 	require.False(t, leaf.IsError, leaf.Text)
 }
@@ -131,7 +132,7 @@ func TestLiveOMPUninstalledNothingIsLeft(t *testing.T) {
 		require.Len(t, results, before+1)
 		return results[before]
 	}
-	require.Contains(t, run().Text, noShell)
+	require.Contains(t, run().Text, strings.Replace(noShell, "the Agent tool", "the task tool", 1))
 	x.capgate("uninstall", "--client", "omp")
 	for _, path := range tree(t, filepath.Join(s.Home, ".omp")) {
 		text, err := os.ReadFile(path)
