@@ -68,7 +68,7 @@ fuzz:
 
 # update regenerates the documents that tests compare, and what scripts expect with cmp.
 update:
-	go test ./capgate -run TestReference -update
+	go test ./capgate -run "TestReference|TestEveryReason" -update
 	go test ./cmd/capgate -run TestScripts -update
 
 clean:
