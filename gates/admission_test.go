@@ -194,3 +194,12 @@ Subagents add latency and cost. Approve only when delegation materially helps.`,
 		{Name: "ReviewRisk", Type: "reviewer", Task: "Review the proposed change for safety risks."},
 	}))
 }
+
+// Whatever is named beside what a workflow runs is in the question, however long the one before it is.
+func TestALongPathHidesNothingThatAWorkflowNames(t *testing.T) {
+	long := func(c string) string { return strings.Repeat(c, 1000) }
+	text := AdmissionText(Spawns(Call{Tool: "Workflow", Input: json.RawMessage(`{"scriptPath":"` + long("p") + `","name":"` + long("n") + `","script":"` + long("s") + `"}`)}))
+	for _, want := range []string{"runs the script at ppp", "the saved workflow nnn", "sss..."} {
+		require.Contains(t, text, want)
+	}
+}

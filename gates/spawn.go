@@ -51,6 +51,12 @@ func Spawns(c Call) []Spawn {
 	return nil
 }
 
+// Bounds of what a workflow's input names, where it names several, in UTF-16 units. Together they fit into a task.
+const (
+	maxRun    = 120
+	maxNotRun = 40
+)
+
 // workflowTask says what a workflow runs: of a script's path, a saved workflow's name and a script the first that is there
 // (Claude Code 2.1.332, measured). What is there besides is named, too: it is what the others were to be taken for.
 func workflowTask(in object) string {
@@ -62,6 +68,14 @@ func workflowTask(in object) string {
 	}
 	if len(named) < 2 {
 		return strings.Join(named, "")
+	}
+	// Each is cut on its own, so that a long one does not push the others out of the question.
+	for i := range named {
+		limit := maxNotRun
+		if i == 0 {
+			limit = maxRun
+		}
+		named[i] = shorten(fold(named[i]), limit)
 	}
 	return "runs " + named[0] + "; not run, but named as well: " + strings.Join(named[1:], "; ")
 }
