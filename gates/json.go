@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -81,11 +82,12 @@ func Text(value []byte) (text string, ok bool) {
 
 // unescaped decodes what stands between the quotation marks of a JSON string.
 func unescaped(in []byte) (text string, ok bool) {
-	out := make([]byte, 0, len(in))
+	var out strings.Builder
+	out.Grow(len(in))
 	for len(in) > 0 {
 		if in[0] != '\\' {
 			r, size := utf8.DecodeRune(in) // U+FFFD for each byte that is none of a character
-			out = utf8.AppendRune(out, r)
+			out.WriteRune(r)
 			in = in[size:]
 			continue
 		}
@@ -102,17 +104,17 @@ func unescaped(in []byte) (text string, ok bool) {
 				r = utf16.DecodeRune(r, low)
 				in = in[6:]
 			}
-			out = utf8.AppendRune(out, r) // U+FFFD for half a pair
+			out.WriteRune(r) // U+FFFD for half a pair
 			continue
 		}
 		c := escapes[in[1]]
 		if c == 0 {
 			return "", false
 		}
-		out = append(out, c)
+		out.WriteByte(c)
 		in = in[2:]
 	}
-	return string(out), true
+	return out.String(), true
 }
 
 // escapes are the characters that a backslash and one letter stand for.

@@ -54,6 +54,8 @@ type pathSet struct {
 // Bounds of the paths of one call, besides [MaxWrites].
 const (
 	maxSpelled = 1 << 20 // bytes of all of them
+	// MaxPaths bounds a member that holds paths, in bytes as they stand in the input: an escape writes one as six.
+	MaxPaths = 8 << 20
 	maxWraps   = 8       // times that something is taken off one
 )
 
@@ -81,6 +83,9 @@ func (p *pathSet) addAny() {
 
 // addTexts gives add the texts of a member; empty ones are left out.
 func (p *pathSet) addTexts(value []byte, add func(string)) {
+	if len(value) > MaxPaths {
+		p.addAny()
+	}
 	for text := range Strings(value) {
 		if p.any {
 			return

@@ -69,8 +69,24 @@ func (r *run) firstWords() client.Call {
 const firstRead = 32 << 10
 
 // maxPayload bounds what is read from stdin, in bytes. A longer payload is not read to its end, which is the deadline's
-// case: what cannot be read cannot be counted.
-const maxPayload = 1 << 30
+// case: what cannot be read cannot be counted. Twice as much could not be judged by the default deadline, and to end a process that
+// holds it takes long, too.
+const maxPayload = 256 << 20
+
+// maxMoved bounds what is moved to another place while a payload is read, in bytes.
+const maxMoved = 4 << 20
+
+// grown returns buf with more room. A long payload gets at once all the room that any may have: memory that nothing is written
+// to costs nothing, while to move hundreds of megabytes takes seconds, in which the watchdog may not run.
+func grown(buf []byte) []byte {
+	size := 4 * len(buf)
+	if size > maxMoved {
+		size = maxPayload
+	}
+	larger := make([]byte, size)
+	copy(larger, buf)
+	return larger
+}
 
 // readStdin reads stdin to its end and keeps what has come where the watchdog can see it.
 func (r *run) readStdin() ([]byte, error) {
@@ -81,7 +97,7 @@ func (r *run) readStdin() ([]byte, error) {
 			if n >= maxPayload {
 				return nil, capgate.ErrOverdue
 			}
-			buf = append(buf, make([]byte, 3*len(buf))...)
+			buf = grown(buf)
 		}
 		m, err := r.Stdin.Read(buf[n:])
 		n += m

@@ -25,6 +25,9 @@ func Fetches(c gates.Call) bool {
 		}
 	})
 	for _, value := range [][]byte{path, paths} {
+		if len(value) > gates.MaxPaths {
+			return true // it may name anything
+		}
 		for text := range gates.Strings(value) {
 			if namesURL(text) {
 				return true
