@@ -5,7 +5,7 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -buildmode=exe -ldflags '-s -w'
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 1m
 
-.PHONY: build demo test live unit race vet lint cross bench fuzz update clean
+.PHONY: build demo test live unit race vet lint cross bench worst fuzz update clean
 
 # A copy starts faster than the file that the linker wrote, by about 0.8 ms where we measured it.
 build:
@@ -57,6 +57,11 @@ cross:
 # bench prints ratios of whole processes, each with both figures of the same run.
 bench: build
 	go run ./testdata/bench -bin bin
+
+# worst runs the hook on the worst inputs that a model or a client can make, at full size, and prints how long each takes. It fails where one
+# takes longer than the deadline and 50 ms, which says something on an idle machine only.
+worst:
+	cd cmd/capgate-hook && CAPGATE_WORST=1 go test -run TestTheWorstCasesEndInTime -count=1 -timeout 30m
 
 # fuzz runs every fuzz target for FUZZTIME.
 fuzz:

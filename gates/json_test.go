@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -169,6 +170,14 @@ func FuzzMembers(f *testing.F) {
 		for key, value := range want {
 			require.Equal(t, string(value), last[key])
 			var s string
+			if utf8.ValidString(key) && !strings.ContainsRune(key, utf8.RuneError) { // as all are that we ask for
+				require.Equal(t, []byte(value), fields(data, "other", key)[key])
+			}
+			var all []string
+			for text := range Strings(value) {
+				all = append(all, text)
+			}
+			require.Equal(t, textsIn(t, value), all)
 			text, ok := Text(value)
 			require.Equal(t, len(value) > 0 && value[0] == '"', ok)
 			if ok {
@@ -177,6 +186,23 @@ func FuzzMembers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// textsIn is Strings once more, on encoding/json.
+func textsIn(t *testing.T, value []byte) (texts []string) {
+	var text string
+	var list []json.RawMessage
+	switch {
+	case value[0] == '"':
+		require.NoError(t, json.Unmarshal(value, &text))
+		return []string{text}
+	case value[0] == '[':
+		require.NoError(t, json.Unmarshal(value, &list))
+	}
+	for _, item := range list {
+		texts = append(texts, textsIn(t, item)...)
+	}
+	return texts
 }
 
 // Every text of a few characters is JSON for the scanner exactly where it is for encoding/json.

@@ -31,7 +31,7 @@ func among(written []byte, names []string) (name string, ok bool) {
 	return "", false
 }
 
-// isNamed reports whether a member's name, as it is written, is this one. It allocates nothing where there is no escape.
+// isNamed reports whether a member's name, as it is written, is this one, which is valid text. It allocates nothing where there is no escape.
 func isNamed(written []byte, name string) bool {
 	if string(written[1:len(written)-1]) == name {
 		return true

@@ -56,7 +56,7 @@ const (
 	maxSpelled = 1 << 20 // bytes of all of them
 	// MaxPaths bounds a member that holds paths, in bytes as they stand in the input: an escape writes one as six.
 	MaxPaths = 8 << 20
-	maxWraps   = 8       // times that something is taken off one
+	maxWraps = 8 // times that something is taken off one
 )
 
 func (p *pathSet) add(path string) {

@@ -70,6 +70,8 @@ func TestWriteRoot(t *testing.T) {
 		{"ast_edit", "*.go", ".", true},
 		{"ast_edit", "/*", "/", true},
 		{"ast_edit", "/a/b/*/../../c", "/", true},
+		{"ast_edit", "/a/b/c/d/*/../../..", "/a", true},
+		{"ast_edit", "a/*" + strings.Repeat("/..", 3), "../..", true},
 		{"ast_edit", "{a,/b}", "/", true},
 		{"ast_edit", "/a/{b,c}", "/a/", true},
 	} {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/capgate/capgate/capgate/client/omp"
+	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
@@ -104,6 +106,70 @@ func FuzzHook(f *testing.F) {
 		}
 		if strings.Count(string(payload), "[")+strings.Count(string(payload), "{") < 9000 && mustDeny(payload) {
 			require.Equal(t, 2, got.exit, "%s", payload)
+		}
+	})
+}
+
+// switches are an environment's variables, one way to set them a bit.
+var switches = []struct{ name, value string }{
+	{"CAPGATE_ENABLED", "1"},
+	{"CAPGATE_ALLOWED_SUBAGENTS", "joke-finder"},
+	{"CAPGATE_ADMISSION", "ask"},
+	{"CAPGATE_ADMISSION", "deny"},
+	{"CLAUDE_CODE_SESSION_ATTENDED", "1"},
+	{"CAPGATE_SPEC", "spec.json"},
+	{"CAPGATE_DISABLE_CAP", "1"},
+	{"CAPGATE_DISABLE_GATES", "1"},
+}
+
+// FuzzAnyHook: whatever comes on stdin, from either client, whatever is switched on, there is no fault of our own, the exit status is
+// 0 or 2, stdout holds nothing or one JSON object and nothing else, and where the call is blocked there is a reason.
+func FuzzAnyHook(f *testing.F) {
+	for i, tool := range []string{"Agent", "Workflow", "Write", "MultiEdit", "WebSearch", "Bash", "task", "edit", "ast_edit", "grep", "bash"} {
+		for _, input := range []string{
+			`{}`, `{"subagent_type":"joke-finder","prompt":"\ud800"}`, `{"tasks":[{"agent":"joke-finder"},{}],"agent":"x"}`,
+			`{"path":"[a#b]","paths":["http://x",["@file://%41"]],"edits":[{"rename":"~x"}],"input":"*** Add File: b\nMV c"}`,
+			`{"file_path":"../*/{/a}/../..","content":"CAPGATE_","run_in_background":true,"run_in_background":1}`,
+		} {
+			payload := `{"session_id":"` + fuzzSession + `","tool_name":"` + tool + `","cwd":"/","has_ui":true,"tool_input":` + input + `}`
+			f.Add([]byte(payload), i%2 == 0, uint8(0x0f+16*i))
+			f.Add([]byte(payload[:len(payload)-3]), i%2 == 1, uint8(0x17))
+		}
+	}
+	state := f.TempDir()
+	spec := filepath.Join(state, "spec.json")
+	require.NoError(f, os.WriteFile(spec, []byte(`{"subagents":{"joke-finder":{}},"admission":"ask"}`), 0o600))
+	l := ledger.NewFile(filepath.Join(state, "ledger.db"), ledger.Options{})
+	_, err := l.OpenRun(f.Context(), "r", 1, 1)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, payload []byte, isOMP bool, on uint8) {
+		require.NoError(t, scope.Write(state, scope.Marker{Session: fuzzSession, Run: "r", StartedAt: time.Now()}))
+		env := map[string]string{"CAPGATE_DATA_DIR": state, "CAPGATE_DEADLINE_MS": "60000"}
+		for i, s := range switches {
+			if on&(1<<i) == 0 {
+				continue
+			}
+			if env[s.name] = s.value; s.name == "CAPGATE_SPEC" {
+				env[s.name] = spec
+			}
+		}
+		p := Process{Stdin: bytes.NewReader(payload)}
+		if isOMP {
+			p.Client = omp.Client{}
+		}
+		got := runProcess(env, p)
+		require.Contains(t, []int{0, 2}, got.exit)
+		require.NotContains(t, got.stdout+got.stderr, "internal fault")
+		require.Equal(t, got.exit == 2, got.stderr != "")
+		if got.stdout == "" {
+			return
+		}
+		require.Equal(t, 0, got.exit)
+		require.NoError(t, gates.Members([]byte(got.stdout), func(string, []byte) {}), got.stdout)
+		if isOMP {
+			var answer struct{ Outcome, Reason, Title string }
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &answer))
+			require.True(t, answer.Outcome == "pass" || answer.Outcome == "deny" && answer.Reason != "" || answer.Outcome == "ask" && answer.Title != "", got.stdout)
 		}
 	})
 }

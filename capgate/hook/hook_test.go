@@ -11,6 +11,7 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/capgate/client/omp"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/scope"
@@ -26,9 +27,17 @@ type outcome struct {
 func runProcess(env map[string]string, p Process) outcome {
 	var out, err bytes.Buffer
 	exit := make(chan int, 8)
-	p.Start, p.Client = time.Now(), claude.Client{}
+	p.Start = time.Now()
+	if p.Client == nil {
+		p.Client = claude.Client{}
+	}
 	p.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	p.Stdout, p.Stderr = &out, &err
+	if p.Stdout == nil {
+		p.Stdout = &out
+	}
+	if p.Stderr == nil {
+		p.Stderr = &err
+	}
 	p.Exit = func(status int) {
 		exit <- status
 		runtime.Goexit()
@@ -36,6 +45,13 @@ func runProcess(env map[string]string, p Process) outcome {
 	go p.Run()
 	return outcome{<-exit, out.String(), err.String()}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// stuck is a pipe that nobody reads.
+var stuck = writerFunc(func([]byte) (int, error) { select {} })
 
 type readerFunc func([]byte) (int, error)
 
@@ -75,6 +91,56 @@ func TestEndlessStdinDeniesAtTheDeadline(t *testing.T) {
 	require.Equal(t, 2, got.exit)
 	require.Contains(t, got.stderr, "the call could not be read within 200ms")
 	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// asking is an environment in which a spawn is put before a human.
+func asking(t *testing.T) map[string]string {
+	return map[string]string{
+		"CAPGATE_DATA_DIR": t.TempDir(), "CAPGATE_ALLOWED_SUBAGENTS": "joke-finder", "CAPGATE_ADMISSION": "ask",
+		"CLAUDE_CODE_SESSION_ATTENDED": "1", "CAPGATE_DEADLINE_MS": "60000",
+	}
+}
+
+const spawn = `{"session_id":"s","tool_name":"Agent","tool_input":{"subagent_type":"joke-finder"}}`
+
+// An answer that the client's pipe does not hold is not begun: half an object is no answer, and silence lets the call go on.
+func TestAnAnswerThereIsNoRoomForBlocks(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		size := 0
+		got := runProcess(asking(t), Process{Stdin: strings.NewReader(spawn), Room: func(n int) bool { size = n; return room }})
+		if room {
+			require.Equal(t, outcome{exit: 0, stdout: got.stdout}, got)
+			require.Len(t, got.stdout, size)
+			continue
+		}
+		require.Equal(t, outcome{exit: 2, stderr: string(untold.Stderr)}, got)
+	}
+}
+
+// Where a client does not read stdout, stderr may take the reason; nothing hangs where it does not.
+func TestAClientThatReadsNothingIsBlocked(t *testing.T) {
+	env := asking(t)
+	env["CAPGATE_DEADLINE_MS"] = "300"
+	got := runProcess(env, Process{Stdin: strings.NewReader(spawn), Stdout: stuck})
+	require.Equal(t, outcome{exit: 2, stderr: string(untold.Stderr)}, got)
+	got = runProcess(env, Process{Stdin: strings.NewReader(spawn), Stdout: stuck, Stderr: stuck})
+	require.Equal(t, outcome{exit: 2}, got)
+	// The same where the watchdog is the first to answer.
+	got = runProcess(env, Process{Stdin: readerFunc(func([]byte) (int, error) { select {} }), Stdout: stuck, Client: omp.Client{}})
+	require.Equal(t, outcome{exit: 2, stderr: string(untold.Stderr)}, got)
+}
+
+func TestAPayloadIsReadWholeUpToItsBound(t *testing.T) {
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, maxMoved / 2, maxMoved, maxMoved + 1, 3 * maxMoved} {
+		want := bytes.Repeat([]byte("0123456"), size/7+1)[:size]
+		got, err := (&run{Process: Process{Stdin: bytes.NewReader(want)}}).readStdin()
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), size)
+	}
+	// More is not read, and not waited for: it is denied at once.
+	got := runProcess(asking(t), Process{Stdin: readerFunc(func(p []byte) (int, error) { return len(p), nil })})
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, "the payload was not done before the deadline of 1m0s")
 }
 
 // The log says "removed" of the marker that was removed, and of no other.
