@@ -55,7 +55,7 @@ var victims = []victim{
 // worst is one case.
 type worst struct {
 	name, client string
-	payload      string
+	payload      func() string
 	stdin        io.Reader         // in place of the payload
 	unread       bool              // nobody reads stdout
 	env          map[string]string // on top of the usual one
@@ -76,92 +76,104 @@ func asked(client, tool, input string, more ...string) string {
 
 func worstCases() []worst {
 	million, megabytes, many := scaled(1_000_000), scaled(100_000_000), scaled(100_000)
-	distinct := func(value string) string {
-		var b strings.Builder
-		for i := range million {
-			fmt.Fprintf(&b, `"k%07d":%s,`, i, value)
-		}
-		return b.String()
-	}
-	keys := distinct("0")
-	var all []worst
-	add := func(name, client, payload string) {
-		all = append(all, worst{name: name, client: client, payload: payload})
-	}
-	for _, v := range victims {
-		for _, c := range []struct{ shape, input string }{
-			{"members", object(keys + v.members)},
-			{"repeated", object(v.members, strings.Repeat(v.repeated+",", million))},
-			{"depth", object(v.members, `"z":`+strings.Repeat("[", million)+strings.Repeat("]", million))},
-			{"deep objects", object(v.members, `"z":`+strings.Repeat(`{"a":[`, million)+strings.Repeat("]}", million))},
-			{"deep text", object(v.members, `"`+v.text+`":`+strings.Repeat("[", million)+`"x"`+strings.Repeat("]", million))},
-			{"length", object(v.members, `"`+v.text+`":"`+strings.Repeat("x", megabytes)+`"`)},
-			{"words", object(v.members, `"`+v.text+`":"`+strings.Repeat("a, b\u00fc;", megabytes/8)+`"`)},
-			{"escapes", object(v.members, `"`+v.text+`":"`+strings.Repeat(`\u0041`, megabytes/6)+`"`)},
-			{"lines", object(v.members, `"`+v.text+`":"`+strings.Repeat(`MV a\n`, megabytes/6)+`"`)},
-			{"texts", object(v.members, `"`+v.text+`":[`+strings.Repeat(`"a",`, megabytes/4)+`"b"]`)},
-			{"a cut", `{` + v.members + `,"` + v.text + `":"` + strings.Repeat("x", megabytes)},
-		} {
-			add(v.tool+", "+c.shape, v.client, asked(v.client, v.tool, c.input))
-		}
-	}
-	paths := func(format string, n int) string {
+	numbered := func(format string, n int) string {
 		var b strings.Builder
 		for i := range n {
 			fmt.Fprintf(&b, format, i)
 		}
 		return strings.TrimSuffix(b.String(), ",")
 	}
-	tasks := func(n int) string { return `{"tasks":[` + paths(`{"agent":"joke-finder","name":"%d"},`, n) + `]}` }
-	add("task, 100,000 agents", "omp", asked("omp", "task", tasks(many)))
-	add("task, 20,000 agents in less than a MiB", "omp", asked("omp", "task", tasks(20_000)))
-	add("task, a million agents without a type", "omp", asked("omp", "task", `{"tasks":[`+strings.Repeat(`{},`, million)+`{}]}`))
-	add("edit, 100,000 edits", "omp", asked("omp", "edit", `{"edits":[`+paths(`{"path":"d/f%d"},`, many)+`]}`))
-	add("edit, 100,000 files in a patch", "omp", asked("omp", "edit", `{"input":"`+paths(`*** Update File: d/f%d\n`, many)+`"}`))
-	add("ast_edit, 100,000 paths", "omp", asked("omp", "ast_edit", `{"paths":[`+paths(`"d/f%d",`, many)+`]}`))
-	add("ast_edit, 100,000 paths in a text", "omp", asked("omp", "ast_edit", `{"path":"`+paths(`d/f%d;`, many)+`"}`))
-	add("grep, 100,000 paths", "omp", asked("omp", "grep", `{"paths":[`+paths(`"d/f%d",`, many)+`]}`))
-	for _, c := range []struct{ shape, path string }{
-		{"up and down", "a" + strings.Repeat("/../a", megabytes/5)},
-		{"dots", strings.Repeat("./", megabytes/2) + "a"},
-		{"schemes", strings.Repeat("file://", megabytes/7) + "a"},
-		{"some schemes", strings.Repeat("file://", 140_000) + "a"},
-		{"percents", "file:///" + strings.Repeat("%41", 300_000)},
-		{"a glob's dots", "a/*" + strings.Repeat("/..", 300_000)},
-		{"down 200,000", strings.Repeat("a/../", 200_000) + "b"},
+	repeated := strings.Repeat
+	var all []worst
+	add := func(name, client string, payload func() string) {
+		all = append(all, worst{name: name, client: client, payload: payload})
+	}
+	for _, v := range victims {
+		text := `"` + v.text + `":`
+		for _, c := range []struct {
+			shape string
+			input func() string
+		}{
+			{"members", func() string { return object(numbered(`"k%07d":0,`, million), v.members) }},
+			{"repeated", func() string { return object(v.members, repeated(v.repeated+",", million)) }},
+			{"depth", func() string { return object(v.members, `"z":`+repeated("[", million)+repeated("]", million)) }},
+			{"deep objects", func() string { return object(v.members, `"z":`+repeated(`{"a":[`, million)+repeated("]}", million)) }},
+			{"deep text", func() string { return object(v.members, text+repeated("[", million)+`"x"`+repeated("]", million)) }},
+			{"length", func() string { return object(v.members, text+`"`+repeated("x", megabytes)+`"`) }},
+			{"words", func() string { return object(v.members, text+`"`+repeated("a, b\u00fc;", megabytes/8)+`"`) }},
+			{"escapes", func() string { return object(v.members, text+`"`+repeated(`\u0041`, megabytes/6)+`"`) }},
+			{"lines", func() string { return object(v.members, text+`"`+repeated(`MV a\n`, megabytes/6)+`"`) }},
+			{"texts", func() string { return object(v.members, text+`[`+repeated(`"a",`, megabytes/4)+`"b"]`) }},
+			{"a cut", func() string { return `{` + v.members + `,` + text + `"` + repeated("x", megabytes) }},
+		} {
+			add(v.tool+", "+c.shape, v.client, func() string { return asked(v.client, v.tool, c.input()) })
+		}
+	}
+	tasks := func(n int) string { return `{"tasks":[` + numbered(`{"agent":"joke-finder","name":"%d"},`, n) + `]}` }
+	for _, c := range []struct {
+		name, tool string
+		input      func() string
+	}{
+		{"task, 100,000 agents", "task", func() string { return tasks(many) }},
+		{"task, 20,000 agents in less than a MiB", "task", func() string { return tasks(20_000) }},
+		{"task, a million agents without a type", "task", func() string { return `{"tasks":[` + repeated(`{},`, million) + `{}]}` }},
+		{"edit, 100,000 edits", "edit", func() string { return `{"edits":[` + numbered(`{"path":"d/f%d"},`, many) + `]}` }},
+		{"edit, 100,000 files in a patch", "edit", func() string { return `{"input":"` + numbered(`*** Update File: d/f%d\n`, many) + `"}` }},
+		{"ast_edit, 100,000 paths", "ast_edit", func() string { return `{"paths":[` + numbered(`"d/f%d",`, many) + `]}` }},
+		{"ast_edit, 100,000 paths in a text", "ast_edit", func() string { return `{"path":"` + numbered(`d/f%d;`, many) + `"}` }},
+		{"grep, 100,000 paths", "grep", func() string { return `{"paths":[` + numbered(`"d/f%d",`, many) + `]}` }},
 	} {
-		add("Write, "+c.shape, "claude", asked("claude", "Write", `{"file_path":"`+c.path+`"}`))
-		add("ast_edit, "+c.shape, "omp", asked("omp", "ast_edit", `{"path":"`+c.path+`"}`))
+		add(c.name, "omp", func() string { return asked("omp", c.tool, c.input()) })
 	}
-	long := strings.Repeat("x", megabytes)
+	for _, c := range []struct {
+		shape string
+		path  func() string
+	}{
+		{"up and down", func() string { return "a" + repeated("/../a", megabytes/5) }},
+		{"dots", func() string { return repeated("./", megabytes/2) + "a" }},
+		{"schemes", func() string { return repeated("file://", megabytes/7) + "a" }},
+		{"schemes of less than a MiB", func() string { return repeated("file://", 140_000) + "a" }},
+		{"percents of less than a MiB", func() string { return "file:///" + repeated("%41", 300_000) }},
+		{"a glob's dots of less than a MiB", func() string { return "a/*" + repeated("/..", 300_000) }},
+		{"up and down of less than a MiB", func() string { return repeated("a/../", 200_000) + "b" }},
+	} {
+		add("Write, "+c.shape, "claude", func() string { return asked("claude", "Write", `{"file_path":"`+c.path()+`"}`) })
+		add("ast_edit, "+c.shape, "omp", func() string { return asked("omp", "ast_edit", `{"path":"`+c.path()+`"}`) })
+	}
 	for _, field := range []string{"agent_type", "session_id", "cwd", "tool_use_id", "tool_name", "permission_mode", "hook_event_name"} {
-		add("a long "+field, "claude", asked("claude", "Agent", `{"subagent_type":"joke-finder"}`, `"agent_id":"a"`, `"`+field+`":"`+long+`"`))
+		add("a long "+field, "claude", func() string {
+			return asked("claude", "Agent", `{"subagent_type":"joke-finder"}`, `"agent_id":"a"`, `"`+field+`":"`+repeated("x", megabytes)+`"`)
+		})
 	}
-	add("a long subagent_type", "claude", asked("claude", "Agent", `{"subagent_type":"`+long+`"}`))
-	add("a subagent_type of less than a MiB", "claude", asked("claude", "Agent", `{"subagent_type":"`+strings.Repeat(`\u0007`, 170_000)+`"}`))
-	add("a million fields", "claude", object(keys+`"tool_name":"Agent"`))
-	add("a long beginning", "claude", strings.Repeat(" ", megabytes)+`{}`)
-	add("a long end", "claude", asked("claude", "Agent", `{}`)+strings.Repeat(" ", megabytes)+"x")
-	add("brackets", "claude", strings.Repeat("[", megabytes))
-	prompt := func(n int, more string) string {
-		return asked("claude", "Agent", `{"subagent_type":"joke-finder","prompt":"`+strings.Repeat("x", n)+more+`"}`)
+	prompt := func(n int) func() string {
+		return func() string {
+			return asked("claude", "Agent", `{"subagent_type":"joke-finder","prompt":"`+repeated("x", n)+`"}`)
+		}
 	}
-	all = append(all,
-		worst{name: "Agent, a prompt of 1,000,000 bytes", client: "claude", payload: prompt(1_000_000, "")},
-		worst{name: "Agent, a prompt of 1,000,000 bytes, rewritten", client: "claude", payload: prompt(1_000_000, ""), env: map[string]string{"CAPGATE_ADMISSION": "off"}},
-		worst{name: "a client that does not read, a long rewrite", client: "claude", payload: prompt(1_000_000, ""), unread: true, env: map[string]string{"CAPGATE_ADMISSION": "off"}},
-		worst{name: "a client that does not read, a rewrite over 1 MiB", client: "claude", payload: prompt(1<<20-70, ""), unread: true, env: map[string]string{"CAPGATE_ADMISSION": "off"}},
-		worst{name: "a client that does not read, a question", client: "omp", payload: asked("omp", "task", tasks(20_000)), unread: true},
-		worst{name: "a client that sends slowly", client: "claude", stdin: &slowly{strings.NewReader(prompt(5_000, ""))}},
+	add("a long subagent_type", "claude", func() string { return asked("claude", "Agent", `{"subagent_type":"`+repeated("x", megabytes)+`"}`) })
+	add("a subagent_type of less than a MiB", "claude", func() string {
+		return asked("claude", "Agent", `{"subagent_type":"`+repeated(`\u0007`, 170_000)+`"}`)
+	})
+	add("a million fields", "claude", func() string { return object(numbered(`"k%07d":0,`, million), `"tool_name":"Agent"`) })
+	add("a long beginning", "claude", func() string { return repeated(" ", megabytes) + `{}` })
+	add("a long end", "claude", func() string { return asked("claude", "Agent", `{}`) + repeated(" ", megabytes) + "x" })
+	add("brackets", "claude", func() string { return repeated("[", megabytes) })
+	add("a prompt of 1,000,000 bytes", "claude", prompt(1_000_000))
+	unasked := map[string]string{"CAPGATE_ADMISSION": "off"}
+	return append(all,
+		worst{name: "a prompt of 1,000,000 bytes, rewritten", client: "claude", payload: prompt(1_000_000), env: unasked},
+		worst{name: "a client that does not read a rewrite", client: "claude", payload: prompt(1_000_000), unread: true, env: unasked},
+		worst{name: "a client that does not read a rewrite over 1 MiB", client: "claude", payload: prompt(1<<20 - 70), unread: true, env: unasked},
+		worst{name: "a client that does not read a question", client: "omp", payload: func() string { return asked("omp", "task", tasks(20_000)) }, unread: true},
+		worst{name: "a client that sends slowly", client: "claude", stdin: slowly{strings.NewReader(prompt(5_000)())}},
 		worst{name: "a client that sends no end", client: "claude", stdin: endless{}},
 	)
-	return all
 }
 
 // slowly gives a byte at a time.
 type slowly struct{ io.Reader }
 
-func (s *slowly) Read(p []byte) (int, error) {
+func (s slowly) Read(p []byte) (int, error) {
 	time.Sleep(20 * time.Millisecond)
 	return s.Reader.Read(p[:1])
 }
@@ -230,11 +242,12 @@ func (w *world) worst(c worst) result {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := w.command(ctx)
-	cmd.Stdin = c.stdin
-	if c.stdin == nil {
-		cmd.Stdin = strings.NewReader(c.payload)
+	stdin := c.stdin
+	if stdin == nil {
+		stdin = strings.NewReader(c.payload())
 	}
-	cmd.WaitDelay = time.Millisecond // the rest of what it is sent is not waited for
+	input, err := cmd.StdinPipe()
+	require.NoError(w.t, err)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var left *os.File
@@ -245,7 +258,12 @@ func (w *world) worst(c worst) result {
 		left, cmd.Stdout = r, write
 	}
 	began := time.Now()
-	err := cmd.Run()
+	require.NoError(w.t, cmd.Start())
+	go func() {
+		_, _ = io.Copy(input, stdin) // what the hook does not read is not waited for
+		_ = input.Close()
+	}()
+	err = cmd.Wait()
 	took := time.Since(began)
 	require.NotNil(w.t, cmd.ProcessState, "%v", err)
 	if c.unread {
