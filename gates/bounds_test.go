@@ -54,7 +54,7 @@ func TestABatchIsJudgedWholeAndListedInPart(t *testing.T) {
 	require.Equal(t, CodeType, Type(jokes)(batch(20_000, "scout")).Code)
 
 	lines := func(n int) []string {
-		return strings.Split(Admission(AdmissionAsk)(batch(n, "joke-critic")).Reason, "\n")
+		return strings.Split(Admission(AdmissionAsk)(batch(n, "joke-critic")).Reason, "\n\n")
 	}
 	fifty := lines(50)
 	require.Len(t, fifty, 52)
