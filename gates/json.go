@@ -2,6 +2,7 @@ package gates
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -323,37 +324,52 @@ var plainByte = func() (t [256]bool) {
 	return t
 }()
 
+// plainWord reports whether eight bytes in a row stand for themselves: none is below 0x20, a quotation mark or a backslash.
+// To subtract that from each byte would set its highest bit.
+func plainWord(w uint64) bool {
+	const each, highest = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^each*'"', w^each*'\\'
+	return ((w-each*0x20)&^w|(quote-each)&^quote|(backslash-each)&^backslash)&highest == 0
+}
+
+// str skips a string. Most of a long input is text, hence the loop over words before the one over bytes.
 func (s *scanner) str() error {
 	if !s.take('"') {
 		return s.unexpected("a string")
 	}
+	data, i := s.data, s.pos
 	for {
-		for s.pos < len(s.data) && plainByte[s.data[s.pos]] {
-			s.pos++
+		for len(data)-i >= 8 && plainWord(binary.LittleEndian.Uint64(data[i:])) {
+			i += 8
 		}
-		switch s.peek() {
-		case '"':
-			s.pos++
-			return nil
-		case '\\':
-			s.pos++
-			switch {
-			case escapes[s.peek()] != 0:
-				s.pos++
-				continue
-			case s.take('u'):
-				for range 4 {
-					if !isHex(s.peek()) {
-						return s.unexpected("four hexadecimal digits")
-					}
-					s.pos++
-				}
-				continue
-			}
-			return s.unexpected("an escape")
+		for i < len(data) && plainByte[data[i]] {
+			i++
 		}
+		if i+1 >= len(data) || data[i] != '\\' {
+			break
+		}
+		if escapes[data[i+1]] != 0 {
+			i += 2
+		} else if _, ok := codeUnit(data[i:]); ok {
+			i += 6
+		} else {
+			break
+		}
+	}
+	s.pos = i
+	if s.take('"') {
+		return nil
+	}
+	if !s.take('\\') {
 		return s.unexpected("the string's end")
 	}
+	if !s.take('u') {
+		return s.unexpected("an escape")
+	}
+	for isHex(s.peek()) {
+		s.pos++
+	}
+	return s.unexpected("four hexadecimal digits")
 }
 
 func isHex(c byte) bool {

@@ -224,6 +224,20 @@ func TestTheScannerAgreesOnEveryShortText(t *testing.T) {
 	grow("")
 }
 
+// Texts are skipped eight bytes at a time: each byte ends a text, or does not, wherever it stands.
+func TestEachByteAnywhereInALongText(t *testing.T) {
+	for _, filler := range []string{"x", " ", "\xff", "\x7f", "#", "]"} {
+		for place := range 20 {
+			for c := range 256 {
+				text := []byte(`{"k":"` + strings.Repeat(filler, 20) + `"}`)
+				text[6+place] = byte(c)
+				_, err := members(string(text))
+				require.Equal(t, json.Valid(text), err == nil, "%q", text)
+			}
+		}
+	}
+}
+
 func TestEscapesTakeFourHexadecimalDigits(t *testing.T) {
 	for c := range 0x80 {
 		for place := range 4 {
