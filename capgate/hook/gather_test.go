@@ -221,3 +221,65 @@ func TestACallWithTooManyPaths(t *testing.T) {
 	require.NotEmpty(t, p.code("edit", map[string]any{"input": many(gates.MaxWrites + 1)}))
 	require.Empty(t, p.code("edit", map[string]any{"input": strings.Repeat("MV a\n", 10*gates.MaxWrites)}), "all the same")
 }
+
+// A spec that cannot be used is an error that names the file; an absolute, regular one of at most 1 MiB is read, a byte order
+// mark or not.
+func TestReadSpec(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "spec.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("\ufeff" + `{"subagents":{"a":{}}}`)
+	s, err := ReadSpec(file)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, s.Allowed())
+	write(`{"subagents":{}}` + strings.Repeat(" ", maxSpec-16))
+	_, err = ReadSpec(file)
+	require.NoError(t, err)
+
+	for name, text := range map[string]string{"too long": `{"subagents":{}}` + strings.Repeat(" ", maxSpec-15), "wrong": `{}`, "empty": ``} {
+		write(text)
+		_, err := ReadSpec(file)
+		require.ErrorContains(t, err, "spec "+file+": ", name)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "none")} {
+		_, err := ReadSpec(path)
+		require.ErrorContains(t, err, "spec "+path+": ")
+	}
+	t.Chdir(dir)
+	write(`{"subagents":{}}`)
+	_, err = ReadSpec("spec.json")
+	require.ErrorIs(t, err, gates.ErrSpec)
+	require.ErrorContains(t, err, "the path is relative")
+}
+
+// Of the second stage no more is read than the call needs.
+func TestTheSpecStageReadsWhatTheCallNeeds(t *testing.T) {
+	p := newPlace(t)
+	config := capgate.Config{DataDir: p.state, Spec: p.spec}
+	require.NoError(t, os.WriteFile(p.spec, []byte(`{"subagents":{"a":{}}}`), 0o600))
+	for tool, want := range map[string]struct{ spec, writes bool }{"Agent": {spec: true}, "Write": {writes: true}, "Read": {}} {
+		f := Gather(t.Context(), capgate.Facts{Config: config, Call: gates.Call{Tool: tool, Input: json.RawMessage(`{"file_path":"/x"}`)}}, capgate.StageSpec)
+		require.Equal(t, capgate.StageSpec, f.Known)
+		require.NoError(t, f.SpecErr)
+		require.Equal(t, want.spec, len(f.Spec.Subagents) == 1, tool)
+		require.Equal(t, want.writes, len(f.Writes) == 1, tool)
+		require.Equal(t, want.writes, f.Protected.Spec != "", tool)
+	}
+	config.DisableGates = "1"
+	config.Enabled = "1"
+	f := Gather(t.Context(), capgate.Facts{Config: config, Call: gates.Call{Tool: "Write", Input: json.RawMessage(`{"file_path":"/x"}`)}}, capgate.StageSpec)
+	require.Empty(t, f.Protected.Spec, "the spec is of no effect")
+	require.Equal(t, p.state, f.Protected.StateDir)
+	require.Equal(t, filepath.Join(p.state, "ledger.db"), f.Protected.Ledger)
+	require.Len(t, f.Protected.Programs, 3)
+	f = Gather(t.Context(), capgate.Facts{Config: capgate.Config{Enabled: "1"}, Call: gates.Call{Tool: "Write", Input: json.RawMessage(`{"file_path":"/x"}`)}}, capgate.StageSpec)
+	require.Empty(t, f.Protected.StateDir)
+	f = Gather(t.Context(), capgate.Facts{Config: config, Call: gates.Call{Tool: "Write", Input: json.RawMessage(`{}`)}}, capgate.StageSpec)
+	require.Empty(t, f.Writes)
+	require.Zero(t, f.Protected)
+}
+
+func TestTheLedgerStageSaysWhyThereIsNoPath(t *testing.T) {
+	f := Gather(t.Context(), capgate.Facts{Config: capgate.Config{Ledger: "relative.db"}}, capgate.StageLedger)
+	require.ErrorContains(t, f.LedgerErr, "relative")
+}

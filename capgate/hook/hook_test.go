@@ -31,7 +31,9 @@ func runProcess(env map[string]string, p Process) outcome {
 	if p.Client == nil {
 		p.Client = claude.Client{}
 	}
-	p.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	if p.Lookup == nil {
+		p.Lookup = lookupIn(env)
+	}
 	if p.Stdout == nil {
 		p.Stdout = &out
 	}

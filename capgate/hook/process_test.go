@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/admission"
+	"github.com/capgate/capgate/capgate/client"
+	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/scope"
+)
+
+// logged returns the decisions that are in the log, without their ids and times.
+func logged(t *testing.T, env map[string]string) []decisionlog.Record {
+	t.Helper()
+	all, err := decisionlog.Last(env["CAPGATE_DATA_DIR"], 0)
+	require.NoError(t, err)
+	for i := range all {
+		require.Len(t, all[i].ID, 26)
+		require.WithinDuration(t, time.Now(), all[i].At, time.Minute)
+		all[i].ID, all[i].At = "", time.Time{}
+	}
+	return all
+}
+
+// What is not a plain pass is logged with all that is known of the call.
+func TestTheLogSaysWhatWasDecided(t *testing.T) {
+	one := int64(1)
+	env := armed(t, true)
+	got := say(env, `{"session_id":"`+fuzzSession+`","tool_name":"WebSearch","tool_use_id":"u","agent_id":"a","agent_type":"finder"}`)
+	require.Equal(t, 2, got.exit)
+	reason := strings.TrimSuffix(got.stderr, "\n")
+	require.Contains(t, reason, "turn budget spent")
+	require.Equal(t, []decisionlog.Record{{
+		Client: "claude", Code: capgate.CodeBudgetSpent, Outcome: "deny", Session: fuzzSession, Run: "r", Tool: "WebSearch",
+		AgentID: "a", AgentType: "finder", ToolUseID: "u", Used: &one, Limit: &one, Reason: reason,
+	}}, logged(t, env))
+
+	env = asking(t)
+	require.Equal(t, outcome{stdout: say(env, spawn).stdout}, say(env, spawn))
+	all := logged(t, env)
+	require.Len(t, all, 2)
+	require.Equal(t, decisionlog.Record{Client: "claude", Code: gates.CodeAdmissionAsk, Outcome: "ask", Session: "s", Tool: "Agent", Reason: all[0].Reason}, all[0])
+	require.NotContains(t, all[0].Reason, "[capgate", "a question has no id in it")
+
+	env = armed(t, false)
+	require.Equal(t, outcome{}, say(env, search(fuzzSession)))
+	require.Empty(t, logged(t, env), "a plain pass")
+
+	env = asking(t)
+	env["CAPGATE_DATA_DIR"] = "relative"
+	require.Equal(t, 0, say(env, spawn).exit)
+	require.NoDirExists(t, "relative")
+}
+
+func TestAnExpiredMarkerIsRemovedAndThatIsLogged(t *testing.T) {
+	env := armed(t, false)
+	state := env["CAPGATE_DATA_DIR"]
+	require.NoError(t, os.Remove(filepath.Join(state, "ledger.db")))
+	require.NoError(t, scope.Write(state, scope.Marker{Session: fuzzSession, Run: "r", StartedAt: time.Now().Add(-7 * time.Hour)}))
+	require.Equal(t, outcome{}, say(env, search(fuzzSession)))
+	require.NoFileExists(t, scope.Path(state, fuzzSession))
+	all := logged(t, env)
+	require.Len(t, all, 1)
+	require.Equal(t, capgate.CodeMarkerExpired, all[0].Code)
+	require.Equal(t, "pass", all[0].Outcome)
+	require.Equal(t, "marker of run r is 7h0m0s old, TTL 6h0m0s: removed", all[0].Reason)
+
+	// A gate denies the same call: the deny is what is logged.
+	require.NoError(t, scope.Write(state, scope.Marker{Session: fuzzSession, Run: "r", StartedAt: time.Now().Add(-7 * time.Hour)}))
+	env["CAPGATE_ALLOWED_SUBAGENTS"] = "x"
+	require.Equal(t, 2, say(env, strings.Replace(spawn, `"s"`, `"`+fuzzSession+`"`, 1)).exit)
+	require.NoFileExists(t, scope.Path(state, fuzzSession))
+	all = logged(t, env)
+	require.Equal(t, gates.CodeType, all[1].Code)
+}
+
+func TestAnAdmittedSpawnPassesAndIsLogged(t *testing.T) {
+	env := asking(t)
+	now := time.Now()
+	require.NoError(t, admission.Add(t.Context(), env["CAPGATE_DATA_DIR"], admission.Admission{
+		ID: "01", Type: "joke-finder", Uses: 1, At: now, Until: now.Add(time.Hour), Reason: "night",
+	}))
+	require.Equal(t, outcome{stdout: say(env, spawn).stdout}, outcome{stdout: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"subagent_type":"joke-finder","run_in_background":false}}}` + "\n"})
+	env["CAPGATE_ALLOWED_SUBAGENTS"], env["CAPGATE_SPEC"] = "", filepath.Join(env["CAPGATE_DATA_DIR"], "spec.json")
+	require.NoError(t, os.WriteFile(env["CAPGATE_SPEC"], []byte(`{"subagents":{"joke-finder":{}},"foreground":"off","admission":"ask"}`), 0o600))
+	require.NoError(t, admission.Add(t.Context(), env["CAPGATE_DATA_DIR"], admission.Admission{
+		ID: "02", Type: "joke-finder", Uses: 1, At: now, Until: now.Add(time.Hour), Reason: "night",
+	}))
+	require.Equal(t, outcome{}, say(env, spawn))
+	all := logged(t, env)
+	last := all[len(all)-1]
+	require.Equal(t, capgate.CodeAdmitted, last.Code)
+	require.Equal(t, "02", last.Admission)
+	got := say(env, spawn)
+	require.Contains(t, got.stdout, `"ask"`, "they are used up")
+}
+
+// waiting gives a text and then nothing, and no end.
+func waiting(text string) readerFunc {
+	return func(p []byte) (int, error) {
+		if text == "" {
+			select {}
+		}
+		n := copy(p, text)
+		text = text[n:]
+		return n, nil
+	}
+}
+
+// Whatever is awaited at the deadline, the watchdog answers: it denies, but for what is no tool call as far as one can tell.
+func TestTheWatchdogAnswersInTheHooksPlace(t *testing.T) {
+	search := search(fuzzSession)
+	for _, c := range []struct {
+		name, text string
+		exit       int
+	}{
+		{"nothing comes", "", 2},
+		{"half a call", search[:len(search)/2], 2},
+		{"no end", search, 2},
+		{"half of another event", `{"hook_event_name":"SessionEnd","session_id":"x",`, 0},
+		{"half of a word that is no event", `{"hook_event_name":"Pre`, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := armed(t, false)
+			env["CAPGATE_DEADLINE_MS"] = "200"
+			began := time.Now()
+			got := runProcess(env, Process{Stdin: waiting(c.text)})
+			require.Equal(t, c.exit, got.exit)
+			require.GreaterOrEqual(t, time.Since(began), 190*time.Millisecond, "it strikes a fortieth before the deadline")
+			all := logged(t, env)
+			require.Len(t, all, c.exit/2)
+			if c.exit == 2 {
+				require.Contains(t, got.stderr, "the payload was not done before the deadline of 200ms")
+				require.Equal(t, strings.TrimSuffix(got.stderr, "\n"), all[0].Reason)
+			}
+		})
+	}
+}
+
+// slowClient is Claude Code with a name that takes a while to be told: the log waits for it.
+type slowClient struct {
+	claude.Client
+	wait func()
+}
+
+func (c slowClient) Name() string { c.wait(); return client.Claude }
+
+// What was decided in time is what is said, however slow the log is; it is not said twice.
+func TestASlowLogChangesNoAnswer(t *testing.T) {
+	env := armed(t, true)
+	env["CAPGATE_DEADLINE_MS"] = "200"
+	got := runProcess(env, Process{Stdin: strings.NewReader(search(fuzzSession)), Client: slowClient{wait: func() { select {} }}})
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, "turn budget spent")
+	require.Equal(t, 1, strings.Count(got.stderr, "\n"))
+}
+
+// A session's event on which something is stuck is answered with silence.
+func TestAStuckSessionEventIsSilent(t *testing.T) {
+	env := armed(t, true)
+	env["CAPGATE_DEADLINE_MS"] = "200"
+	p := Process{Stdin: strings.NewReader(event("SessionStart", fuzzSession, "source", "startup"))}
+	p.Lookup = func(name string) (string, bool) {
+		if name == "CLAUDE_ENV_FILE" {
+			select {}
+		}
+		v, ok := env[name]
+		return v, ok
+	}
+	require.Equal(t, outcome{}, runProcess(env, p))
+	p = Process{Stdin: strings.NewReader(event("SessionStart", fuzzSession, "source", "startup"))}
+	p.Lookup = func(name string) (string, bool) {
+		if name == "CLAUDE_ENV_FILE" {
+			panic("boom")
+		}
+		v, ok := env[name]
+		return v, ok
+	}
+	require.Equal(t, outcome{}, runProcess(env, p), "nor is a fault told")
+}
+
+// All that was switched off answers before anything is read, unless a state directory has sessions to watch.
+func TestWhatIsOffReadsNothing(t *testing.T) {
+	unread := readerFunc(func([]byte) (int, error) { panic("stdin must not be read") })
+	for _, env := range []map[string]string{{}, {"CAPGATE_ENABLED": "1", "CAPGATE_DISABLE": "1"}, {"CAPGATE_DATA_DIR": "relative"}} {
+		require.Equal(t, outcome{}, runProcess(env, Process{Stdin: unread}))
+	}
+	env := armed(t, true)
+	env["CAPGATE_DISABLE"] = "1"
+	require.Equal(t, outcome{}, say(env, search(fuzzSession)))
+}
+
+func TestAnEnvironmentFileOfAnEntryIsInForce(t *testing.T) {
+	env := armed(t, true)
+	file := filepath.Join(t.TempDir(), "env")
+	require.NoError(t, os.WriteFile(file, []byte("CAPGATE_DATA_DIR="+env["CAPGATE_DATA_DIR"]+"\nCAPGATE_ENABLED=1\n"), 0o600))
+	got := runProcess(map[string]string{}, Process{Stdin: strings.NewReader(search(fuzzSession)), EnvFile: file})
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, "turn budget spent")
+	got = runProcess(env, Process{Stdin: strings.NewReader(search(fuzzSession)), EnvFile: file + ".none"})
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, file+".none")
+	got = runProcess(map[string]string{}, Process{Stdin: strings.NewReader(search(fuzzSession)), Args: map[string]string{"CAPGATE_ENABLED": "1", "CAPGATE_DATA_DIR": env["CAPGATE_DATA_DIR"]}})
+	require.Equal(t, 2, got.exit)
+}
