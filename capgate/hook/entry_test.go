@@ -90,6 +90,8 @@ func TestAnEnvironmentFileWinsOverTheEnvironment(t *testing.T) {
 		c = ReadConfig(capgate.Entry{}, bad, lookupIn(env))
 		require.ErrorContains(t, c.Problem, "environment file "+bad)
 		require.Empty(t, c.DataDir+c.Ledger)
+		c = ReadConfig(capgate.Entry{Args: env}, bad, lookupIn(nil))
+		require.Empty(t, c.DataDir+c.Ledger, "nor what stands beside its name")
 	}
 	require.NoError(t, os.WriteFile(file, []byte("nonsense\n"), 0o600))
 	_, err := ReadEnvFile(file)

@@ -207,6 +207,14 @@ func TestGuardLeavesAPluginItsOwnFiles(t *testing.T) {
 	}
 }
 
+// A path that says nothing hides none that comes after it.
+func TestEachPathOfACallIsLookedAt(t *testing.T) {
+	p := newPlace(t)
+	for name, before := range map[string]string{"named before": "src/x", "too long": strings.Repeat("/c", 20_000)} {
+		require.Equal(t, gates.CodeGuardState, p.code("edit", map[string]any{"paths": []string{"src/x", before, "src/y/../x", p.state + "/x"}}), name)
+	}
+}
+
 // However many paths a call names, they are looked at in time, or it counts as one that may write anywhere.
 func TestACallWithTooManyPaths(t *testing.T) {
 	p := newPlace(t)

@@ -1,9 +1,11 @@
 package hook
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,8 +15,10 @@ import (
 	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
+	"github.com/capgate/capgate/ledger"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -211,4 +215,126 @@ func TestAnEnvironmentFileOfAnEntryIsInForce(t *testing.T) {
 	require.Contains(t, got.stderr, file+".none")
 	got = runProcess(map[string]string{}, Process{Stdin: strings.NewReader(search(fuzzSession)), Args: map[string]string{"CAPGATE_ENABLED": "1", "CAPGATE_DATA_DIR": env["CAPGATE_DATA_DIR"]}})
 	require.Equal(t, 2, got.exit)
+}
+
+// The watchdog follows the deadline of the environment file, once it is read; until then it has that of the environment.
+func TestTheDeadlineIsThatOfTheEnvironmentFile(t *testing.T) {
+	env := armed(t, true)
+	file := filepath.Join(t.TempDir(), "env")
+	require.NoError(t, os.WriteFile(file, []byte("CAPGATE_DEADLINE_MS=60000\nCAPGATE_ENABLED=1\nCAPGATE_DATA_DIR="+env["CAPGATE_DATA_DIR"]+"\n"), 0o600))
+	env["CAPGATE_DEADLINE_MS"] = "200"
+	late := readerFunc(func() func(p []byte) (int, error) {
+		text := strings.NewReader(search(fuzzSession))
+		return func(p []byte) (int, error) {
+			time.Sleep(150 * time.Millisecond)
+			return text.Read(p)
+		}
+	}())
+	got := runProcess(env, Process{Stdin: late, EnvFile: file})
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, "turn budget spent")
+
+	got = runProcess(env, Process{Stdin: late, EnvFile: "relative", Args: env, Lookup: func(name string) (string, bool) {
+		if name == "CLAUDE_PROJECT_DIR" {
+			select {}
+		}
+		v, ok := env[name]
+		return v, ok
+	}})
+	require.Equal(t, 2, got.exit, "it is not known what the file switches on")
+	require.Contains(t, got.stderr, "the environment file was not done before the deadline")
+}
+
+func TestWhenTheWatchdogStrikes(t *testing.T) {
+	for _, ago := range []time.Duration{0, time.Hour} {
+		r := &run{Process: Process{Start: time.Now().Add(-ago)}}
+		in := r.watchdogIn() + ago // the default deadline is 2 s, of which 25 ms are kept
+		require.LessOrEqual(t, in, 1975*time.Millisecond)
+		require.Greater(t, in, time.Second)
+	}
+	short := &run{}
+	short.facts.Config.Deadline = "200"
+	require.Equal(t, 5*time.Millisecond, grace(short.facts))
+}
+
+// A long payload gets all the room at once, a short one does not.
+func TestHowABufferGrows(t *testing.T) {
+	for size, want := range map[int]int{firstRead: 4 * firstRead, maxMoved / 4: maxMoved, maxMoved/4 + 1: maxPayload} {
+		require.Len(t, grown(make([]byte, size)), want)
+	}
+}
+
+// What an operator says holds at once: a halt denies every call, an off judges none, and of an off that was taken back nothing is left.
+func TestWhatAnOperatorSaysHoldsAtOnce(t *testing.T) {
+	env := armed(t, false)
+	state := env["CAPGATE_DATA_DIR"]
+	read := strings.Replace(search(fuzzSession), "WebSearch", "Read", 1)
+	word := control.Word{At: time.Now(), Reason: "lunch", By: "alice"}
+	require.Equal(t, outcome{}, say(env, read))
+	require.NoError(t, control.Halt(state, word))
+	got := say(env, read)
+	require.Equal(t, 2, got.exit)
+	require.Contains(t, got.stderr, "lunch")
+	off := map[string]string{"CAPGATE_DATA_DIR": state}
+	require.Equal(t, outcome{}, say(off, read), "nothing is switched on there")
+	_, err := control.Lift(state)
+	require.NoError(t, err)
+	require.Equal(t, outcome{}, say(env, read))
+
+	l := ledger.NewFile(filepath.Join(state, "ledger.db"), ledger.Options{})
+	_, err = l.RecordTurn(t.Context(), "r", "", "")
+	require.NoError(t, err)
+	require.Equal(t, 2, say(env, search(fuzzSession)).exit)
+	require.NoError(t, control.Off(state, word))
+	require.Equal(t, outcome{}, say(env, search(fuzzSession)))
+	_, err = control.On(state)
+	require.NoError(t, err)
+	require.Equal(t, 2, say(env, search(fuzzSession)).exit)
+}
+
+// A halt waits for calls that are being judged, and sees those that began after it.
+func TestAHaltWaitsForTheCallsUnderWay(t *testing.T) {
+	env := armed(t, false)
+	state := env["CAPGATE_DATA_DIR"]
+	word := control.Word{At: time.Now(), Reason: "lunch"}
+	ask, asked := make(chan struct{}), make(chan struct{})
+	text := strings.NewReader(search(fuzzSession))
+	done := make(chan outcome, 1)
+	go func() {
+		done <- runProcess(env, Process{Stdin: readerFunc(func(p []byte) (int, error) {
+			if asked != nil {
+				close(asked)
+				asked = nil
+				<-ask
+			}
+			return text.Read(p)
+		})})
+	}()
+	<-asked
+	require.NoError(t, control.Halt(state, word))
+	waited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.Error(t, control.Drain(waited, state, time.Minute), "a call is under way")
+	close(ask)
+	require.Equal(t, outcome{}, <-done, "it began before the halt")
+	ended, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, control.Drain(ended, state, time.Minute))
+	require.Equal(t, 2, say(env, search(fuzzSession)).exit)
+}
+
+// Once the watchdog has answered nobody else does.
+func TestNobodyAnswersAfterTheWatchdog(t *testing.T) {
+	env := armed(t, true)
+	env["CAPGATE_DEADLINE_MS"] = "200"
+	free := make(chan struct{})
+	var said atomic.Int32
+	got := runProcess(env, Process{
+		Stdin: strings.NewReader(search(fuzzSession)), Client: slowClient{wait: func() { <-free }},
+		Stderr: writerFunc(func(p []byte) (int, error) { said.Add(1); return len(p), nil }),
+	})
+	require.Equal(t, 2, got.exit)
+	close(free)
+	time.Sleep(100 * time.Millisecond)
+	require.EqualValues(t, 1, said.Load())
 }
