@@ -47,7 +47,7 @@ func TestALateCallIsJudgedWithoutItsInput(t *testing.T) {
 				}
 				if code == CodeGatesOverdue {
 					require.Equal(t, gates.Deny, d.Verdict.Outcome)
-					require.Contains(t, d.Verdict.Reason, "before the deadline of 2s")
+					require.Contains(t, d.Verdict.Reason, "could not be judged within 2s")
 				}
 			})
 		}

@@ -49,17 +49,6 @@ func (o object) text(key string) string {
 	return s
 }
 
-// texts returns a member that is a string, or the strings of a list; empty ones are left out.
-func (o object) texts(key string) []string {
-	var texts []string
-	for text := range Strings(o[key]) {
-		if text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return texts
-}
-
 // edits calls visit for each object in the list "edits", with its members of these names.
 func (o object) edits(visit func(edit object), names ...string) {
 	_ = Elements(o["edits"], func(item []byte) { visit(fields(item, names...)) })

@@ -142,7 +142,7 @@ func TestAPayloadIsReadWholeUpToItsBound(t *testing.T) {
 	// More is not read, and not waited for: it is denied at once.
 	got := runProcess(asking(t), Process{Stdin: readerFunc(func(p []byte) (int, error) { return len(p), nil })})
 	require.Equal(t, 2, got.exit)
-	require.Contains(t, got.stderr, "the payload was not done before the deadline of 1m0s")
+	require.Contains(t, got.stderr, "the call could not be read within 1m0s")
 }
 
 // The log says "removed" of the marker that was removed, and of no other.

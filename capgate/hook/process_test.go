@@ -143,7 +143,7 @@ func TestTheWatchdogAnswersInTheHooksPlace(t *testing.T) {
 			all := logged(t, env)
 			require.Len(t, all, c.exit/2)
 			if c.exit == 2 {
-				require.Contains(t, got.stderr, "the payload was not done before the deadline of 200ms")
+				require.Contains(t, got.stderr, "the call could not be read within 200ms")
 				require.Equal(t, strings.TrimSuffix(got.stderr, "\n"), all[0].Reason)
 			}
 		})
@@ -242,7 +242,7 @@ func TestTheDeadlineIsThatOfTheEnvironmentFile(t *testing.T) {
 		return v, ok
 	}})
 	require.Equal(t, 2, got.exit, "it is not known what the file switches on")
-	require.Contains(t, got.stderr, "the environment file was not done before the deadline")
+	require.Contains(t, got.stderr, "the environment file was not read in time")
 }
 
 func TestWhenTheWatchdogStrikes(t *testing.T) {

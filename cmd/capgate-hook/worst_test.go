@@ -227,7 +227,7 @@ func (r result) outcome() string {
 	switch text := r.stdout + r.stderr; {
 	case text == "" || strings.HasPrefix(text, `{"outcome":"pass"`):
 		return "passes"
-	case strings.Contains(text, "before the deadline"), strings.Contains(text, "was not read in time"):
+	case strings.Contains(text, "could not be read within"), strings.Contains(text, "could not be judged within"), strings.Contains(text, "was not read in time"):
 		return "too late: denied"
 	case r.exit == 2, strings.HasPrefix(text, `{"outcome":"deny"`):
 		return "denied"
