@@ -48,8 +48,9 @@ type Facts struct {
 
 	// StagePayload
 	Call       gates.Call
-	ClientPID  int   // the client's process, 0 where it is not known
-	PayloadErr error // why there is no call: stdin was empty, unparsable, or overdue
+	ClientPID  int    // the client's process, 0 where it is not known
+	Parent     string // the session that has started this one, a subagent's; "" where it has none of its own
+	PayloadErr error  // why there is no call: stdin was empty, unparsable, or overdue
 
 	// StageSpec: read only where the call needs it
 	Spec    gates.Spec
@@ -67,6 +68,8 @@ type Facts struct {
 	// StageMarker
 	Marker    scope.Marker
 	MarkerErr error // as [scope.Read] returns it, or ErrOverdue
+	// Inherited says that the marker is that of the session which has started this one, a subagent's.
+	Inherited bool
 	// Cleared says that the marker is that of the session which the client has just left for this one, as /clear does.
 	Cleared bool
 

@@ -25,7 +25,7 @@ const backgroundKey = "run_in_background"
 // CLAUDE_CODE_DISABLE_BACKGROUND_TASKS switched on (Call.NoBackground): there, ForegroundRequire denies.
 func Foreground(allowed []string, mode ForegroundMode) Gate {
 	return func(c Call) Verdict {
-		if mode == ForegroundOff || c.Tool != toolAgent && c.Tool != toolTask {
+		if mode == ForegroundOff || c.TypeMember != "" || c.Tool != toolAgent && c.Tool != toolTask {
 			return Verdict{}
 		}
 		if v, long := tooLong(c); long {

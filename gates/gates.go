@@ -56,6 +56,10 @@ type Call struct {
 	// then a call without one is no evidence of an undeclared type, and passes the gates that judge by type.
 	Untyped bool
 
+	// TypeMember is the member of a spawn's input that names the type, where it is not Claude Code's subagent_type. The input
+	// of such a client knows no foreground, either.
+	TypeMember string
+
 	// Teams says that the client runs agent teams, in which an agent's name stands for its type.
 	Teams bool
 

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -37,12 +38,13 @@ type Spawn struct {
 func Spawns(c Call) []Spawn {
 	switch c.Tool {
 	case toolAgent, toolTask:
-		in := fields(c.Input, "name", "description", "subagent_type", "prompt")
+		member := cmp.Or(c.TypeMember, "subagent_type")
+		in := fields(c.Input, "name", "description", member, "prompt")
 		name := in.text("name")
 		if name == "" {
 			name = in.text("description")
 		}
-		return []Spawn{{Name: name, Type: in.text("subagent_type"), Task: in.text("prompt")}}
+		return []Spawn{{Name: name, Type: in.text(member), Task: in.text("prompt")}}
 	case toolWorkflow:
 		return []Spawn{{Name: "workflow of any number of agents", Type: WorkflowType, Task: workflowTask(fields(c.Input, "scriptPath", "name", "script"))}}
 	case toolOMPTask:

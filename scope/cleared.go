@@ -75,23 +75,49 @@ func Follow(state, session string, pid int, now time.Time) error {
 		return nil
 	}
 	if _, err := Read(state, session); errors.Is(err, ErrNone) {
-		m, err := Read(state, from)
-		if err != nil {
-			return err
-		}
-		m.Session, m.From = session, from
-		if m.StartedAt.IsZero() {
-			m.StartedAt = m.ModTime // its age goes on
-		}
-		if err := Write(state, m); err != nil {
-			return err
-		}
-		if _, err := Read(state, from); errors.Is(err, ErrNone) { // whoever closed it meanwhile has not seen the new one
-			_, err := Close(state, session)
+		armed, err := armFrom(state, session, from)
+		if err != nil || !armed {
 			return err
 		}
 	}
 	return writeCleared(state, pid, cleared{Started: processStarted(pid), Session: from, At: now.UTC(), To: session})
+}
+
+// Inherit arms the session of a subagent like the one that has started it: for the same run, since the same moment. It does
+// nothing where that one is not armed, or the subagent's is armed already.
+func Inherit(state, session, parent string) error {
+	if !ValidSession(session) || !ValidSession(parent) || session == parent {
+		return nil
+	}
+	if _, err := Read(state, session); !errors.Is(err, ErrNone) {
+		return err
+	}
+	_, err := armFrom(state, session, parent)
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	return err
+}
+
+// armFrom arms a session like another, and reports whether it stays so: whoever closes the other one meanwhile has not
+// seen the new one.
+func armFrom(state, session, from string) (armed bool, err error) {
+	m, err := Read(state, from)
+	if err != nil {
+		return false, err
+	}
+	m.Session, m.From = session, from
+	if m.StartedAt.IsZero() {
+		m.StartedAt = m.ModTime // its age goes on
+	}
+	if err := Write(state, m); err != nil {
+		return false, err
+	}
+	if _, err := Read(state, from); errors.Is(err, ErrNone) {
+		_, err := Close(state, session)
+		return false, err
+	}
+	return true, nil
 }
 
 func clearedPath(state string, pid int) string {

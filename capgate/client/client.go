@@ -15,9 +15,11 @@ import (
 const (
 	Claude = "claude" // Claude Code
 	OMP    = "omp"    // Oh My Pi
+	// Copilot CLI is none that capgate is installed for: it runs a project's entry of Claude Code's settings.
+	Copilot = "copilot"
 )
 
-// Names are all clients.
+// Names are the clients that capgate is installed for.
 var Names = []string{Claude, OMP}
 
 // Title returns the name by which people know a client, or name itself where there is no such client.
@@ -27,6 +29,8 @@ func Title(name string) string {
 		return "Claude Code"
 	case OMP:
 		return "Oh My Pi"
+	case Copilot:
+		return "Copilot CLI"
 	}
 	return name
 }
@@ -48,6 +52,10 @@ type Call struct {
 	Event string // the client's name for what it asks about; "" where it has one only
 	Cause string // what made a session start or end, in the client's own word; "" for other events
 	PID   int    // the client's process; 0 where it does not say
+	// Parent is the session in which the subagent was started that makes the call, where its own is another; "" = none.
+	Parent string
+	// Speaks is the name of the client whose payload it is, where that is not the one that was asked to decode it; "" = it is.
+	Speaks string
 	// Silent says that it is an event on which nothing may be said.
 	Silent bool
 }

@@ -6,11 +6,12 @@ import (
 
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/client/claude"
+	"github.com/capgate/capgate/capgate/client/copilot"
 	"github.com/capgate/capgate/capgate/client/omp"
 )
 
 // Clients are the ones that --client names.
-var Clients = map[string]client.Client{client.Claude: claude.Client{}, client.OMP: omp.Client{}}
+var Clients = map[string]client.Client{client.Claude: claude.Client{}, client.OMP: omp.Client{}, client.Copilot: copilot.Client{}}
 
 // arguments are a hook's command line.
 type arguments struct {
@@ -55,5 +56,5 @@ func parseArguments(args []string) (arguments, error) {
 }
 
 func unknownArguments(args []string) error {
-	return fmt.Errorf("unknown arguments %q: the hook takes --client claude or omp, --env-file PATH, and --env NAME=VALUE", args)
+	return fmt.Errorf("unknown arguments %q: the hook takes --client claude, omp or copilot, --env-file PATH, and --env NAME=VALUE", args)
 }

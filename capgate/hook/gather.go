@@ -69,6 +69,12 @@ func gatherMarker(f *capgate.Facts) {
 	if !errors.Is(f.MarkerErr, scope.ErrNone) {
 		return
 	}
+	if f.Parent != "" {
+		if m, err := scope.Read(state, f.Parent); !errors.Is(err, scope.ErrNone) {
+			f.Marker, f.MarkerErr, f.Inherited = m, err, true
+			return
+		}
+	}
 	if from, ok := scope.Left(state, f.Call.Session, f.ClientPID, f.Now); ok {
 		f.Marker, f.MarkerErr = scope.Read(state, from)
 		f.Cleared = true

@@ -93,8 +93,14 @@ func (r *run) judge() decision {
 	var call client.Call
 	if facts.PayloadErr = err; err == nil {
 		call, facts.PayloadErr = r.Client.Decode(payload, r.Lookup)
+		if other, known := Clients[call.Speaks]; known { // another client runs this entry, too
+			r.mu.Lock()
+			r.Client = other
+			r.mu.Unlock()
+			call, facts.PayloadErr = other.Decode(payload, r.Lookup)
+		}
 	}
-	facts.Call, facts.ClientPID = call.Call, call.PID
+	facts.Call, facts.ClientPID, facts.Parent = call.Call, call.PID, call.Parent
 	r.publish(facts, call)
 	if call.Silent {
 		r.sessionEvent(call, facts)
@@ -125,6 +131,10 @@ func (r *run) decide(judged capgate.Decision, f capgate.Facts) decision {
 	if f.Cleared {
 		state, _ := f.Config.StateDir()
 		_ = scope.Follow(state, f.Call.Session, f.ClientPID, f.Now) // should the client's own word of it never come
+	}
+	if f.Parent != "" && (f.Inherited || gates.StartsAgents(f.Call.Tool)) {
+		state, _ := f.Config.StateDir()
+		_ = scope.Inherit(state, f.Call.Session, f.Parent) // for the agents that this one starts, which name it alone
 	}
 	switch {
 	case judged.Verdict.Code == capgate.CodeAdmitted:

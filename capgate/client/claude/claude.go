@@ -37,9 +37,14 @@ func (Client) Name() string { return client.Claude }
 // bound on nesting.
 func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Call, error) {
 	var c client.Call
+	var timestamp, transcript bool
 	err := client.Members(payload, func(key string, value []byte) {
 		switch {
 		case c.Field(key, value):
+		case key == "timestamp":
+			timestamp = true
+		case key == "transcript_path":
+			transcript = true
 		case key == "hook_event_name":
 			c.Event = client.Text(value)
 			if c.Event == "" {
@@ -53,6 +58,9 @@ func (Client) Decode(payload []byte, env func(string) (string, bool)) (client.Ca
 	})
 	if err != nil && !isWord(c.Event) {
 		c.Event = "" // what was cut off or is no text names no other event
+	}
+	if timestamp && !transcript && c.UseID == "" { // of the two clients that send such payloads Claude Code does the opposite
+		c.Speaks = client.Copilot
 	}
 	c.Silent = c.Event != "" && c.Event != PreToolUse
 	c.Attended = presence(env)
