@@ -340,3 +340,13 @@ func fill(t testing.TB, l *File, run string, n int) {
 	})
 	require.NoError(t, err)
 }
+
+func TestTheFilesOfALedger(t *testing.T) {
+	for path, want := range map[string][]string{
+		"/x/ledger.db": {"/x/ledger.db", "/x/ledger.lock", "/x/ledger.head"},
+		"/x/a.LOCK":    {"/x/a.LOCK", "/x/a.LOCK.lock", "/x/a.head"},
+		"/x/a":         {"/x/a", "/x/a.lock", "/x/a.head"},
+	} {
+		require.Equal(t, want, Files(path))
+	}
+}

@@ -360,13 +360,19 @@ func (l *File) turnstile() (*os.File, error) {
 
 // turnstileName is never the ledger's own name, also where a file system does not tell upper from lower case: whoever
 // holds a turnstile must not wait for it.
-func (l *File) turnstileName() string {
-	ext := filepath.Ext(l.path)
-	if strings.EqualFold(ext, ".lock") {
+func (l *File) turnstileName() string { return beside(l.path, ".lock") }
+
+// beside returns the name of a ledger's companion: the ledger's, its extension replaced or, where it is this one, appended.
+func beside(path, extension string) string {
+	ext := filepath.Ext(path)
+	if strings.EqualFold(ext, extension) {
 		ext = ""
 	}
-	return strings.TrimSuffix(l.path, ext) + ".lock"
+	return strings.TrimSuffix(path, ext) + extension
 }
+
+// Files returns the names of the files that belong to a ledger at a path, the ledger's own first. Not all of them need exist.
+func Files(path string) []string { return []string{path, beside(path, ".lock"), beside(path, ".head")} }
 
 // classify gives an error of the system or of bbolt the sentinel that callers branch on.
 func (s *session) classify(err error) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/capgate/capgate/capgate"
@@ -113,8 +114,9 @@ func gatherWrites(f *capgate.Facts) {
 	var known paths.Known // of which a path may be another name
 	f.Protected = protected(f.Config, &known)
 	home, _ := os.UserHomeDir()
-	told := toldFolders(os.LookupEnv)
-	settings := settingsFiles(told, home, f.Call.Dir, &known)
+	project, _ := os.LookupEnv("CLAUDE_PROJECT_DIR")
+	folders := clientFolders(os.LookupEnv, home, []string{home, f.Call.Dir, project}, &known)
+	settings := settingsFiles(folders, &known)
 	f.Writes = nil
 	seen := map[gates.FileWrite]bool{}
 	for _, path := range spelled {
@@ -134,8 +136,8 @@ func gatherWrites(f *capgate.Facts) {
 		if w.Path = known.Rename(w.Path); w.Tree {
 			w.Path = known.Ancestor(w.Path)
 		}
-		for _, name := range []string{named, w.Path, told.rename(named), told.rename(w.Path)} {
-			w.Own = w.Own || gates.OwnFile(name)
+		for _, name := range slices.Concat(folders.names(named), folders.names(w.Path)) {
+			w.Own = w.Own || gates.OwnFile(name) || w.Tree && gates.OwnFolderAt(name)
 			w.Settings = w.Settings || gates.SettingsFile(name) || w.Tree && gates.SettingsFolder(name)
 		}
 		w.Settings = w.Settings || settings[w.Path] || gates.MayHoldHook(w.Path) && gates.HoldsHook(disk.ReadRegular(w.Path, gates.MaxSettings))
@@ -157,8 +159,10 @@ func protected(c capgate.Config, known *paths.Known) (p gates.Protected) {
 			add(filepath.Join(state, name))
 		}
 	}
-	if file, err := c.LedgerPath(); err == nil {
-		add(file)
+	if path, err := c.LedgerPath(); err == nil {
+		for _, file := range ledger.Files(path) {
+			add(file)
+		}
 	}
 	add(c.EnvFile)
 	if filepath.IsAbs(c.Spec) && c.GatesActive() {
@@ -170,39 +174,47 @@ func protected(c capgate.Config, known *paths.Known) (p gates.Protected) {
 	return p
 }
 
-// told are folders in which a client was told to keep its settings, by what they would be called else.
-type told map[string]string
+// folders are those in which clients keep their settings, and we ours, by what they are called where that tells what they are.
+// They have other names, too: a variable moves them, a link leads to them, they are mounted in a second place.
+type folders map[string]string
 
-func toldFolders(lookup capgate.Lookup) told {
-	folders := told{}
-	for name, usual := range gates.ToldFolders {
-		if dir, _ := lookup(name); filepath.IsAbs(dir) {
-			folders[filepath.Clean(dir)] = usual
-			if real, err := paths.Resolve(dir); err == nil {
-				folders[real] = usual
-			}
+// clientFolders are those which a client that was started here reads. The home is where it looks for them unless it is told
+// otherwise; of the bases each may have some.
+func clientFolders(lookup capgate.Lookup, home string, bases []string, known *paths.Known) folders {
+	all := folders{}
+	add := func(dir, usual string) {
+		if !filepath.IsAbs(dir) || !exists(dir) && filepath.Base(dir) == usual {
+			return // what is not there has no other name
+		}
+		all[filepath.Clean(dir)] = usual
+		if real := known.Add(dir); real != "" {
+			all[real] = usual
 		}
 	}
-	return folders
+	for name, usual := range gates.ToldFolders {
+		dir, _ := lookup(name)
+		add(dir, usual)
+	}
+	for name, usual := range gates.NamedFolders {
+		if dir, _ := lookup(name); dir != "" {
+			add(filepath.Join(home, dir), usual)
+		}
+	}
+	for _, base := range bases {
+		for _, folder := range append([]string{gates.OwnFolder}, gates.ClientFolders...) {
+			add(filepath.Join(base, folder), folder)
+		}
+	}
+	return all
 }
 
-// settingsFiles are the settings that count in a directory, by the names that they really have: links to them, and other
-// names of the same file, are as good as their own.
-func settingsFiles(told told, home, dir string, known *paths.Known) map[string]bool {
-	var folders []string
-	for folder := range told {
-		folders = append(folders, folder)
-	}
-	project, _ := os.LookupEnv("CLAUDE_PROJECT_DIR")
-	for _, base := range []string{home, dir, project} {
-		if filepath.IsAbs(base) {
-			folders = append(folders, filepath.Join(base, ".claude"))
-		}
-	}
+// settingsFiles are the settings in these folders, by the names that they really have: links to them, and other names of the
+// same file, are as good as their own.
+func settingsFiles(folders folders, known *paths.Known) map[string]bool {
 	files := map[string]bool{}
-	for _, folder := range folders {
+	for folder, usual := range folders {
 		for _, name := range []string{"settings.json", "settings.local.json"} {
-			if path := filepath.Join(folder, name); exists(path) {
+			if path := filepath.Join(folder, name); gates.SettingsFile("/"+usual+"/"+name) && exists(path) {
 				files[known.Add(path)] = true
 			}
 		}
@@ -215,14 +227,15 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// rename returns a path in such a folder as it would be called else, or the path itself.
-func (t told) rename(path string) string {
-	for dir, usual := range t {
+// names returns a path, and what it would be called in each such folder that it is in.
+func (all folders) names(path string) []string {
+	names := []string{path}
+	for dir, usual := range all {
 		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
-			return string(filepath.Separator) + usual + rest
+			names = append(names, string(filepath.Separator)+usual+rest)
 		}
 	}
-	return path
+	return names
 }
 
 // programs are the one that runs, and capgate's beside it. Where the one that runs cannot be told there is none.

@@ -148,6 +148,45 @@ func TestGuardAsksAboutSettingsByTheirNames(t *testing.T) {
 	require.Equal(t, ask, p.code("ast_edit", map[string]any{"paths": []string{".omp/extensions/**/*.ts"}}))
 }
 
+// A client's folder has other names: it is a link, it is called otherwise, it lies in another one that was moved. What is new in it
+// is known by them, too.
+func TestGuardKnowsAClientsFolderByItsOtherNames(t *testing.T) {
+	p := newPlace(t)
+	const ask = gates.CodeGuardSettings
+	for link, to := range map[string]string{"project/.claude": "../dotfiles/claude", ".codex": "dotfiles/codex", "project/.capgate": "../dotfiles/own"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(p.home, filepath.Dir(link), to), 0o700))
+		require.NoError(t, os.Symlink(to, filepath.Join(p.home, link)))
+	}
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(p.home, "conf"))
+	t.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(p.home, "conf", "claude"))
+	t.Setenv("COPILOT_HOME", filepath.Join(p.home, "pilot"))
+	t.Setenv("PI_CONFIG_DIR", ".omp-work")
+	for path, code := range map[string]string{
+		"~/dotfiles/claude/settings.local.json": ask, "~/dotfiles/claude/hooks/new.sh": ask, "~/dotfiles/codex/config.toml": ask,
+		"~/conf/claude/settings.json": ask, "~/conf/claude/capgate.env": gates.CodeGuardState, "~/conf/capgate/mine.env": gates.CodeGuardState,
+		"~/dotfiles/own/env": gates.CodeGuardState, "~/pilot/hooks/x.json": ask, "~/.omp-work/agent/extensions/x.ts": ask,
+		"~/dotfiles/claude/notes.md": "", "~/dotfiles/settings.json": "", "~/conf/other/settings.json": "", "~/conf/capgate/x.md": "",
+	} {
+		for range 5 { // in whatever order they are looked at
+			require.Equal(t, code, p.code("Write", map[string]any{"file_path": path}), path)
+		}
+	}
+	require.Equal(t, gates.CodeGuardState, p.code("ast_edit", map[string]any{"paths": []string{".capgate"}}))
+	require.Equal(t, ask, p.code("ast_edit", map[string]any{"paths": []string{"~/dotfiles/claude"}}))
+}
+
+// A ledger elsewhere has its companions there.
+func TestGuardKeepsALedgersCompanions(t *testing.T) {
+	p := newPlace(t)
+	for name, want := range map[string]string{"count.db": gates.CodeGuardState, "count.lock": gates.CodeGuardState, "count.head": gates.CodeGuardState, "count.txt": ""} {
+		f := Gather(t.Context(), capgate.Facts{
+			Config: capgate.Config{DataDir: p.state, Enabled: "1", Ledger: filepath.Join(p.home, "count.db")},
+			Call:   gates.Call{Tool: "Write", Input: []byte(`{"file_path":"` + filepath.Join(p.home, name) + `"}`)},
+		}, capgate.StageSpec)
+		require.Equal(t, want, gates.Guard(f.Protected, f.Writes)(f.Call).Code, name)
+	}
+}
+
 // A name that each process reads in its own way says nothing of what the client would write.
 func TestGuardDeniesNamesThatMeanAnotherFileInEachProcess(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -77,6 +77,9 @@ func Resolve(path string) (resolved string, err error) {
 			info, err := os.Lstat(next)
 			missing = err != nil
 			if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				if onProc(done) {
+					return path, ErrPerProcess
+				}
 				to, err := os.Readlink(next)
 				if links++; err != nil || links > maxLinks {
 					return path, nil
