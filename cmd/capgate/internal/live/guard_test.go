@@ -24,100 +24,101 @@ var modes = []string{"default", "plan", "acceptEdits", "auto", "dontAsk", "bypas
 type guarded struct {
 	name string
 	path func(x *setup) string
-	// old and new say that the file is there before, and how an agent edits it: so that the client's own checks of its
-	// settings let it pass. Else it writes a new one.
+	// old is a text in the file, if it is there before, and new what an agent first makes of it, so that the client's own checks
+	// let it pass. Else it writes a new file.
 	old, new string
 }
 
 // What nobody but capgate and its operator writes, in any mode.
 var oursToGuard = []guarded{
 	{"ledger", func(x *setup) string { return filepath.Join(x.state(), "ledger.db") }, "", ""},
+	{"its head", func(x *setup) string { return filepath.Join(x.state(), "ledger.head") }, "", ""},
 	{"marker", func(x *setup) string { return filepath.Join(x.state(), "trekresearch-loop-scope", "s.json") }, "", ""},
+	{"decisions", func(x *setup) string { return filepath.Join(x.state(), "decisions.jsonl") }, `"code":"admit"`, `"XYMARK":1,"code":"admit"`},
 	{"off", func(x *setup) string { return filepath.Join(x.state(), "off.json") }, "", ""},
-	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, `"format": 1`, `"format": 2`},
-	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, `"joke-finder"`, `"any"`},
+	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, `"format": 1`, `"XYMARK": 1, "format": 1`},
+	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, `{"subagents"`, `{"XYMARK":1,"subagents"`},
 	{"program", func(x *setup) string { return filepath.Join(x.bin, "capgate") }, "", ""},
-	{"environment file", func(x *setup) string { return x.envFile() }, "CAPGATE_ENABLED=1", "CAPGATE_ENABLED=0"},
+	{"environment file", func(x *setup) string { return x.envFile() }, "CAPGATE_ENABLED=1", "XYMARK=1\nCAPGATE_ENABLED=1"},
 	{"environment file of a project", func(x *setup) string { return filepath.Join(x.Work, ".capgate", "env") }, "", ""},
 	{"a name of each process's own", func(*setup) string { return "/proc/self/cwd/proc.txt" }, "", ""},
 }
 
 // What a person may let an agent write, if he is asked.
 var settingsToGuard = []guarded{
-	{"settings of the project", func(x *setup) string { return x.projectSettings() }, "{}", `{"env":{"CAPGATE_DISABLE":"1"}}`},
+	{"settings of the project", func(x *setup) string { return x.projectSettings() }, "{}", harmless},
 	{"local settings", func(x *setup) string { return filepath.Join(x.Work, ".claude", "settings.local.json") }, "", ""},
-	{"settings of the user", func(x *setup) string { return x.userSettings() }, `"PreToolUse"`, `"Notification"`},
+	{"settings of the user", func(x *setup) string { return x.userSettings() }, `"hooks": {`, `"env": {"XYMARK":"1"}, "hooks": {`},
 	{"hooks of a plugin", func(x *setup) string { return filepath.Join(x.Work, "plugin", "hooks", "hooks.json") }, "", ""},
-	{"servers", func(x *setup) string { return filepath.Join(x.Work, ".mcp.json") }, "{}", `{"mcpServers":{}}`},
+	{"servers", func(x *setup) string { return filepath.Join(x.Work, ".mcp.json") }, "{}", harmless},
 	{"a hook script", func(x *setup) string { return filepath.Join(x.Work, ".claude", "hooks", "own.sh") }, "", ""},
 }
 
-// The text that is written says nothing of us: an edit makes it so afterwards.
+// A text that says nothing of us holds a mark, which a second step makes a word that counts.
 const (
-	harmless = `{"env":{"CAPGATE_XY":"1"}}`
-	mark     = "XY"
+	mark     = "XYMARK"
+	harmless = `{"env":{"XYMARK":"1"}}`
+	word     = "CAPGATE_DISABLE"
 )
 
-// attempt is how an agent goes about it.
-func (g guarded) attempt(path string) []live.Step {
-	if g.old != "" {
-		return []live.Step{
-			live.Call("Read", live.M{"file_path": path}),
-			live.Call("Edit", live.M{"file_path": path, "old_string": g.old, "new_string": g.new}),
-		}
-	}
-	return []live.Step{live.Call("Write", live.M{"file_path": path, "content": harmless})}
+// byWrite is how an agent writes the file at once. What is there the client has it read first.
+func (g guarded) byWrite(path string) []live.Step {
+	return g.read(path, live.Call("Write", live.M{"file_path": path, "content": harmless}))
 }
 
-// guardedSession is an installation with files of every kind, and programs that try to write them: "ours" all of ours, one
-// after the other, and "settings-N" each of the others.
+// byEdits is how it edits the file in two steps, of which neither says what both do.
+func (g guarded) byEdits(path string) []live.Step {
+	first := live.Call("Edit", live.M{"file_path": path, "old_string": g.old, "new_string": g.new})
+	if g.old == "" {
+		first = live.Call("Edit", live.M{"file_path": path, "old_string": "", "new_string": harmless})
+	}
+	return g.read(path, first, live.Call("Edit", live.M{"file_path": path, "old_string": mark, "new_string": word}))
+}
+
+func (g guarded) read(path string, then ...live.Step) []live.Step {
+	if g.old == "" {
+		return then
+	}
+	return append([]live.Step{live.Call("Read", live.M{"file_path": path})}, then...)
+}
+
+// guardedSession is an installation with files of every kind, and programs that try to write them.
 type guardedSession struct {
 	*setup
-	before map[string]string
+	each []string // the programs that try one of the settings in one way
 }
 
-func startGuarded(t *testing.T) guardedSession {
+// startGuarded makes the programs "ours" and "settings", which try all of them one after the other, and one for each file and
+// way: "settings-0-write", "settings-0-edits".
+func startGuarded(t *testing.T) *guardedSession {
 	t.Helper()
 	programs := live.Programs{}
 	ctx, s := startLive(t, programs)
 	writeLive(t, filepath.Join(s.Work, "agents.spec.json"), `{"subagents":{"joke-finder":{}}}`)
 	x := withInstall(ctx, t, s, "--spec", filepath.Join(s.Work, "agents.spec.json"))
 	x.capgate("admit", "--type", "joke-finder", "--reason", "so that there is a file")
-	require.NoError(t, os.Remove(filepath.Join(x.bin, "capgate"))) // a file that is there the client has an agent read first
-	g := guardedSession{x, map[string]string{}}
-	for _, f := range slices.Concat(oursToGuard, settingsToGuard) {
-		path := f.path(x)
-		if _, err := os.Stat(path); f.old != "" && err != nil {
-			writeLive(t, path, "{}")
+	require.NoError(t, os.Remove(filepath.Join(x.bin, "capgate"))) // a program that is there could not be read
+	g := &guardedSession{setup: x}
+	attempt := func(all string, files []guarded) {
+		for i, f := range files {
+			path := f.path(x)
+			if _, err := os.Stat(path); f.old != "" && err != nil {
+				writeLive(t, path, "{}")
+			}
+			for way, steps := range map[string][]live.Step{"write": f.byWrite(path), "edits": f.byEdits(path)} {
+				programs[all] = append(programs[all], steps...)
+				name := fmt.Sprintf("%s-%d-%s", all, i, way)
+				programs[name] = append(slices.Clone(steps), live.Say(name+": done"))
+				g.each = append(g.each, name)
+			}
 		}
+		programs[all] = append(programs[all], live.Say(all+": done"))
 	}
-	g.remember()
-	var all []live.Step
-	for _, f := range oursToGuard {
-		all = append(all, f.attempt(f.path(x))...)
-	}
-	programs["ours"] = append(all, live.Say("ours are done"))
-	all = nil
-	for i, f := range settingsToGuard {
-		steps := f.attempt(f.path(x))
-		all = append(all, steps...)
-		programs[fmt.Sprint("settings-", i)] = append(steps, live.Say(fmt.Sprintf("settings-%d is done", i)))
-	}
-	programs["settings"] = append(all, live.Say("settings are done"))
-	local := settingsToGuard[1].path(x)
-	programs["steps"] = []live.Step{
-		live.Call("Write", live.M{"file_path": local, "content": harmless}),
-		live.Call("Edit", live.M{"file_path": local, "old_string": mark, "new_string": "DISABLE", "replace_all": true}),
-		live.Say("steps are done"),
-	}
+	attempt("ours", oursToGuard)
+	g.each = nil
+	attempt("settings", settingsToGuard)
+	slices.Sort(g.each)
 	return g
-}
-
-// remember notes the files as they are: the client writes its own settings, too, when it starts.
-func (g guardedSession) remember() {
-	for _, f := range slices.Concat(oursToGuard, settingsToGuard) {
-		g.before[f.name] = contentOf(f.path(g.setup))
-	}
 }
 
 func contentOf(path string) string {
@@ -128,13 +129,27 @@ func contentOf(path string) string {
 	return string(text)
 }
 
-// requireUnwritten holds that the files are as they were.
-func (g guardedSession) requireUnwritten(files ...guarded) {
+// requireUnwritten holds that nothing of what the programs write is in the files.
+func (g *guardedSession) requireUnwritten(files []guarded) {
 	g.t.Helper()
 	for _, f := range files {
-		require.Equal(g.t, g.before[f.name], contentOf(f.path(g.setup)), f.name)
+		require.NotContains(g.t, contentOf(f.path(g.setup)), mark, f.name)
+		require.NotContains(g.t, contentOf(f.path(g.setup)), word, f.name)
 	}
 	require.NoFileExists(g.t, filepath.Join(g.Work, "proc.txt"))
+}
+
+// requireDenied holds that the hook denied every first step of a program. The second the client refuses: there is no mark.
+func (g *guardedSession) requireDenied(program string, attempts int) {
+	g.t.Helper()
+	denied := 0
+	for _, r := range append(g.Model.ResultsOf(program, "Write"), g.Model.ResultsOf(program, "Edit")...) {
+		require.True(g.t, r.IsError, r.Text)
+		if strings.Contains(r.Text, "[capgate ") {
+			denied++
+		}
+	}
+	require.Equal(g.t, attempts, denied, "%v", g.Model.Results())
 }
 
 // in is a run of the client in a permission mode. As root it takes bypassPermissions in a sandbox only.
@@ -152,27 +167,22 @@ func TestLiveClaudeGuardHoldsHeadlessInEveryMode(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			g := startGuarded(t)
-			for _, program := range []string{"ours", "settings"} {
+			for program, files := range map[string][]guarded{"ours": oursToGuard, "settings": settingsToGuard} {
 				got, err := g.ClaudeHeadless(g.ctx, in(mode, "PROGRAM:"+program))
 				require.NoError(t, err)
 				require.Contains(t, got.Result, "done")
-				denied := append(g.Model.ResultsOf(program, "Write"), g.Model.ResultsOf(program, "Edit")...)
-				require.NotEmpty(t, denied)
-				for _, r := range denied {
-					require.True(t, r.IsError, r.Text)
-					require.Contains(t, r.Text, "[capgate ", "by us, with a reason that says what to do")
-				}
+				g.requireDenied(program, 2*len(files))
+				g.requireUnwritten(files)
 			}
-			g.requireUnwritten(slices.Concat(oursToGuard, settingsToGuard)...)
-			// In two steps, of which neither says what both do: the first is denied already.
-			_, err := g.ClaudeHeadless(g.ctx, in(mode, "PROGRAM:steps"))
-			require.NoError(t, err)
-			g.requireUnwritten(settingsToGuard...)
 		})
 	}
 }
 
-// In a terminal: ours are never written, and of the others each write was seen by a person, who says no here.
+// In a terminal: ours are never written, and of the others each write was seen by a person, who says no here. Where the client
+// answers in a person's stead, they are denied.
+//
+// In auto mode a check by the client's server comes first, which a stand-in for the model cannot answer: what is held here is that
+// without its word nothing is written.
 func TestLiveClaudeGuardHoldsInATerminalInEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -180,21 +190,19 @@ func TestLiveClaudeGuardHoldsInATerminalInEveryMode(t *testing.T) {
 			t.Parallel()
 			g := startGuarded(t)
 			terminal := g.terminalIn(mode)
-			g.remember()
-			g.prompt(terminal, "ours")
-			g.requireUnwritten(oursToGuard...)
-			asked := 0
-			for i, f := range settingsToGuard {
-				if g.prompt(terminal, fmt.Sprint("settings-", i)) {
-					asked++
-				}
-				g.requireUnwritten(f)
-			}
-			if mode == "default" || mode == "acceptEdits" {
-				require.Equal(t, len(settingsToGuard), asked, "a person is asked about each")
-			}
+			require.False(t, g.refuse(terminal, "ours"), "nobody is asked about ours")
+			g.requireDenied("ours", 2*len(oursToGuard))
+			g.requireUnwritten(oursToGuard)
 			if mode == "bypassPermissions" || mode == "dontAsk" {
-				require.Zero(t, asked)
+				require.False(t, g.refuse(terminal, "settings"), "nobody is asked")
+				g.requireDenied("settings", 2*len(settingsToGuard))
+				g.requireUnwritten(settingsToGuard)
+				return
+			}
+			for _, program := range g.each {
+				asked := g.refuse(terminal, program)
+				require.True(t, asked || mode == "auto", "%s: a person is asked", program)
+				g.requireUnwritten(settingsToGuard)
 			}
 		})
 	}
@@ -203,63 +211,78 @@ func TestLiveClaudeGuardHoldsInATerminalInEveryMode(t *testing.T) {
 // A person who says yes is asked again: what is written in two steps is asked about twice.
 func TestLiveClaudeGuardAsksAboutEachStep(t *testing.T) {
 	t.Parallel()
-	g := startGuarded(t)
-	terminal := g.terminalIn("default")
-	require.NoError(t, terminal.SendKeys("PROGRAM:steps", "Enter"))
-	_, err := terminal.WaitFor(yesOrNo)
-	require.NoError(t, err)
-	require.NoError(t, terminal.SendKeys("1"))
-	local := settingsToGuard[1].path(g.setup)
-	require.Eventually(t, func() bool { return contentOf(local) == harmless }, 20*time.Second, 20*time.Millisecond, "yes writes")
-	_, err = terminal.WaitFor(yesOrNo)
-	require.NoError(t, err)
-	require.NoError(t, terminal.SendKeys("Escape"))
-	time.Sleep(time.Second)
-	require.Equal(t, harmless, contentOf(local))
+	for _, mode := range []string{"default", "acceptEdits"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := startGuarded(t)
+			terminal := g.terminalIn(mode)
+			for i, f := range settingsToGuard {
+				program := fmt.Sprintf("settings-%d-edits", i)
+				g.start(terminal, program)
+				_, err := terminal.WaitFor(choice)
+				require.NoError(t, err)
+				require.NoError(t, terminal.SendKeys("1"))
+				path := f.path(g.setup)
+				require.Eventually(t, func() bool { return strings.Contains(contentOf(path), mark) }, 20*time.Second, 20*time.Millisecond, "%s: yes writes", f.name)
+				_, err = terminal.WaitFor(choice + `(?s).*` + word + `|` + word + `(?s).*` + choice)
+				require.NoError(t, err, f.name)
+				g.no(terminal)
+				require.NotContains(t, contentOf(path), word, f.name)
+			}
+		})
+	}
 }
 
-// yesOrNo is what a person sees of a question: ours, the client's own where it asks about its own files in the place of ours,
-// and in auto mode that a check by a server cannot be had, so that he has to say himself.
-const yesOrNo = `❯ (\d\. )?(Yes|No)\b|Enter to stay in auto mode`
+// choice is the first of what a person can answer to a question.
+const choice = `\b1\. Yes`
 
 // terminalIn starts the client in a terminal and a permission mode.
-func (g guardedSession) terminalIn(mode string) *live.Terminal {
+func (g *guardedSession) terminalIn(mode string) *live.Terminal {
 	g.t.Helper()
-	run := in(mode, "")
-	terminal, err := g.ClaudeTerminal(g.ctx, run)
+	terminal, err := g.ClaudeTerminal(g.ctx, in(mode, ""))
 	unavailable(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, terminal.Close()) })
 	if mode == "bypassPermissions" { // it is asked for once more
-		_, err = terminal.WaitFor(`Yes, I accept|(?m)^❯`)
+		_, err = terminal.WaitFor(`❯ No, exit`)
 		require.NoError(g.t, err)
-		if screen, _ := terminal.Screen(); strings.Contains(screen, "Yes, I accept") {
-			require.NoError(g.t, terminal.SendKeys("Down"))
-			_, err = terminal.WaitFor(`❯ Yes, I accept`)
-			require.NoError(g.t, err)
-			require.NoError(g.t, terminal.SendKeys("Enter"))
-		}
+		require.NoError(g.t, terminal.SendKeys("Down"))
+		_, err = terminal.WaitFor(`❯ Yes, I accept`)
+		require.NoError(g.t, err)
+		require.NoError(g.t, terminal.SendKeys("Enter"))
 	}
-	_, err = terminal.WaitFor(`(?m)^❯`)
+	_, err = terminal.WaitFor(`(?m)^❯[\s\x{a0}]*$`)
 	require.NoError(g.t, err)
 	return terminal
 }
 
-// prompt runs a program, says no to whatever a person is asked, and reports whether he was asked.
-func (g guardedSession) prompt(terminal *live.Terminal, program string) (asked bool) {
+// start starts a program, and returns once the model was asked for it.
+func (g *guardedSession) start(terminal *live.Terminal, program string) {
 	g.t.Helper()
-	require.NoError(g.t, terminal.SendKeys("PROGRAM:"+program, "Enter"))
-	found, err := terminal.WaitFor(yesOrNo + `|` + program + ` (is|are) done`)
+	require.NoError(g.t, terminal.SendKeys("C-u", "PROGRAM:"+program, "Enter"))
+	require.Eventually(g.t, func() bool { return len(g.Model.Of(program)) > 0 }, 20*time.Second, 20*time.Millisecond, program)
+}
+
+// refuse runs a program, says no to what a person is asked, and reports whether he was asked. In auto mode it may be that the
+// client waits for its server's word instead.
+func (g *guardedSession) refuse(terminal *live.Terminal, program string) (asked bool) {
+	g.t.Helper()
+	g.start(terminal, program)
+	found, err := terminal.WaitFor(choice + `|` + program + `: done`)
 	require.NoError(g.t, err)
 	if strings.HasSuffix(found[0], "done") {
 		return false
 	}
-	require.Eventually(g.t, func() bool { // a key that comes too early is lost
-		screen, err := terminal.Screen()
-		if err != nil || !regexp.MustCompile(yesOrNo).MatchString(screen) {
-			return err == nil
-		}
-		require.NoError(g.t, terminal.SendKeys("Escape"))
-		return false
-	}, 30*time.Second, time.Second)
+	g.no(terminal)
 	return true
+}
+
+// no answers a question with Esc, and waits until it is gone.
+func (g *guardedSession) no(terminal *live.Terminal) {
+	g.t.Helper()
+	require.NoError(g.t, terminal.SendKeys("Escape"))
+	is := regexp.MustCompile(choice)
+	require.Eventually(g.t, func() bool {
+		screen, err := terminal.Screen()
+		return err == nil && !is.MatchString(screen)
+	}, 20*time.Second, 50*time.Millisecond)
 }
