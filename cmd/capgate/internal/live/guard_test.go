@@ -155,7 +155,7 @@ func (g *guardedSession) requireDenied(program string, attempts int) {
 // in is a run of the client in a permission mode. As root it takes bypassPermissions in a sandbox only.
 func in(mode, prompt string) live.ClaudeRun {
 	return live.ClaudeRun{
-		Prompt: prompt, AllowedTools: []string{"Read", "Write", "Edit"},
+		Prompt: prompt, AllowedTools: []string{"Read", "Write", "Edit", "Agent"},
 		Args: []string{"--permission-mode", mode}, Env: []string{"IS_SANDBOX=1"},
 	}
 }
@@ -314,4 +314,30 @@ func (g *guardedSession) no(terminal *live.Terminal) {
 		screen, err := terminal.Screen()
 		return err == nil && !is.MatchString(screen)
 	}, 20*time.Second, 50*time.Millisecond)
+}
+
+// An agent's definition can give it a permission mode of its own, and such definitions an agent may write. Its writes of settings
+// are seen by a person as well, or they are denied.
+func TestLiveClaudeGuardHoldsForAnAgentWithAModeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ session, agent string }{
+		{"default", "bypassPermissions"}, {"default", "dontAsk"}, {"default", "acceptEdits"},
+		{"bypassPermissions", "default"}, {"bypassPermissions", "acceptEdits"}, {"bypassPermissions", "plan"},
+		{"dontAsk", "acceptEdits"}, {"acceptEdits", "bypassPermissions"},
+	} {
+		t.Run(c.agent+" in "+c.session, func(t *testing.T) {
+			t.Parallel()
+			programs := live.Programs{"main": {agent("joke-finder", "PROGRAM:finder"), live.Say("main: done")}}
+			ctx, s := startLive(t, programs)
+			writeLive(t, filepath.Join(s.Work, ".claude", "agents", "joke-finder.md"),
+				"---\nname: joke-finder\ndescription: finds jokes\npermissionMode: "+c.agent+"\n---\nYou find jokes.\n")
+			g := &guardedSession{setup: withInstall(ctx, t, s, "--subagents", "joke-finder")}
+			local := settingsToGuard[1]
+			programs["finder"] = append(local.byWrite(local.path(g.setup)), live.Say("finder: done"))
+			if !g.refuse(g.terminalIn(c.session), "main") {
+				g.requireDenied("finder", 1)
+			}
+			g.requireUnwritten(settingsToGuard)
+		})
+	}
 }
