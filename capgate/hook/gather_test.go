@@ -218,7 +218,9 @@ func TestGuardTakesNoRelativePathForOurs(t *testing.T) {
 	for _, c := range []capgate.Config{
 		{AllowedSubagents: "a"}, {AllowedSubagents: "a", DataDir: "state"}, {Enabled: "1", Ledger: "ledger.db"}, {Spec: "spec.json"},
 	} {
-		for _, path := range []string{"ledger.db", "spec.json", "state/ledger.db"} {
+		for _, path := range []string{"ledger.db", "ledger.lock", "spec.json", "state/ledger.db", "state/off.json"} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700)) // a file that is there is known by more than its name
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
 			f := Gather(t.Context(), capgate.Facts{
 				Config: c, Call: gates.Call{Tool: "Write", Input: []byte(`{"file_path":"` + filepath.Join(p.project, path) + `"}`)},
 			}, capgate.StageSpec)

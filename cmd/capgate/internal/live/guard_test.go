@@ -305,15 +305,22 @@ func (g *guardedSession) yes(terminal *live.Terminal, program string, done func(
 	require.Fail(g.t, "yes does not write", "the screen:\n%s", screen)
 }
 
-// no answers a question with Esc, and waits until it is gone.
+// no answers a question with Esc, until it is gone: a key that comes too early is lost.
 func (g *guardedSession) no(terminal *live.Terminal) {
 	g.t.Helper()
-	require.NoError(g.t, terminal.SendKeys("Escape"))
 	is := regexp.MustCompile(choice)
-	require.Eventually(g.t, func() bool {
-		screen, err := terminal.Screen()
-		return err == nil && !is.MatchString(screen)
-	}, 20*time.Second, 50*time.Millisecond)
+	for range 30 {
+		require.NoError(g.t, terminal.SendKeys("Escape"))
+		for range 20 {
+			screen, err := terminal.Screen()
+			require.NoError(g.t, err)
+			if !is.MatchString(screen) {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	require.Fail(g.t, "the question stays")
 }
 
 // An agent's definition can give it a permission mode of its own, and such definitions an agent may write. Its writes of settings
