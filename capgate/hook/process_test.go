@@ -2,7 +2,9 @@ package hook
 
 import (
 	"context"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -57,7 +59,7 @@ func TestTheLogSaysWhatWasDecided(t *testing.T) {
 
 	env = armed(t, false)
 	require.Equal(t, outcome{}, say(env, search(fuzzSession)))
-	require.Empty(t, logged(t, env), "a plain pass")
+	require.NoFileExists(t, filepath.Join(env["CAPGATE_DATA_DIR"], decisionlog.FileName), "a plain pass")
 
 	env = asking(t)
 	env["CAPGATE_DATA_DIR"] = "relative"
@@ -337,4 +339,57 @@ func TestNobodyAnswersAfterTheWatchdog(t *testing.T) {
 	close(free)
 	time.Sleep(100 * time.Millisecond)
 	require.EqualValues(t, 1, said.Load())
+}
+
+// Of an answer that stdout took in part, or of which it is not known, the client is told by the exit status.
+func TestAnAnswerThatStdoutDidNotTakeBlocks(t *testing.T) {
+	for name, write := range map[string]writerFunc{
+		"an error":        func([]byte) (int, error) { return 0, io.ErrClosedPipe },
+		"an error at end": func(p []byte) (int, error) { return len(p), io.ErrClosedPipe },
+		"a part":          func(p []byte) (int, error) { return len(p) - 1, nil },
+	} {
+		got := runProcess(asking(t), Process{Stdin: strings.NewReader(spawn), Stdout: write})
+		require.Equal(t, outcome{exit: 2, stderr: string(untold.Stderr)}, got, name)
+	}
+}
+
+// Where nothing is to be said nobody has to read it, and what is being said is not said again.
+func TestWhatHasToBeReadAndHowOften(t *testing.T) {
+	env := armed(t, false)
+	env["CAPGATE_DEADLINE_MS"] = "10000"
+	require.Equal(t, outcome{}, runProcess(env, Process{Stdin: strings.NewReader(search(fuzzSession)), Stdout: stuck, Stderr: stuck}))
+
+	env = asking(t)
+	env["CAPGATE_DEADLINE_MS"] = "200"
+	var writes atomic.Int32
+	got := runProcess(env, Process{Stdin: strings.NewReader(spawn), Stdout: writerFunc(func([]byte) (int, error) {
+		writes.Add(1)
+		select {}
+	})})
+	require.Equal(t, 2, got.exit)
+	require.EqualValues(t, 1, writes.Load())
+}
+
+// roleVariable makes the test's binary a hook.
+const roleVariable = "CAPGATE_HOOK_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) == "hook" {
+		Main(time.Now(), os.Args[1:])
+	}
+	os.Exit(m.Run())
+}
+
+func TestAWronglyWiredHookSaysSo(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for args, want := range map[string]int{"--client claude": 0, "--client nobody": 2} {
+		cmd := exec.CommandContext(t.Context(), self, strings.Fields(args)...)
+		cmd.Env = []string{roleVariable + "=hook"}
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		_ = cmd.Run()
+		require.Equal(t, want, cmd.ProcessState.ExitCode(), args)
+		require.Equal(t, want == 2, strings.HasPrefix(errs.String(), "capgate: unknown arguments"), errs.String())
+	}
 }

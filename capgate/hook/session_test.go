@@ -75,6 +75,9 @@ func TestSessionStartExportsTheStateDirectoryOnce(t *testing.T) {
 	env["CLAUDE_ENV_FILE"] = filepath.Join(file, "not", "there")
 	require.Equal(t, outcome{}, say(env, start), "best effort")
 	require.Error(t, exportTo(env["CLAUDE_ENV_FILE"], "A", "1"))
+	if _, err := os.Stat("/dev/full"); err == nil {
+		require.Error(t, exportTo("/dev/full", "A", "1"))
+	}
 	require.Equal(t, `'it'\''s'`, shellQuote("it's"))
 }
 
