@@ -42,6 +42,7 @@ func TestWhichEntriesAreOurs(t *testing.T) {
 }
 
 func TestWiredIsSomeEventAndInstalledIsAll(t *testing.T) {
+	require.Equal(t, []string{"PreToolUse", "SessionStart", "SessionEnd"}, Events)
 	d, err := Parse([]byte(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"capgate-hook"}]}]}}`))
 	require.NoError(t, err)
 	for i, event := range Events {
@@ -98,7 +99,7 @@ func TestWhatChangesNothingLeavesEveryByte(t *testing.T) {
 		require.NoError(t, d.SetEnv("A", "1"))
 		require.Equal(t, "{\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n", string(d.Bytes()))
 	}
-	for _, text := range []string{`{"hooks":[]}`, `{"hooks":7}`, `{"env":7}`} {
+	for _, text := range []string{`{"hooks":[]}`, `{"hooks":7}`, `{"env":7}`, `{"env":{}}`} {
 		d, err := Parse([]byte(text))
 		require.NoError(t, err)
 		d.RemoveHooks(ours)
@@ -131,13 +132,25 @@ func TestRemovingTakesOutWhatItEmpties(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{`{"env":{"A":"1"}}`, `{}`}, {`{"env":{"A":"1","B":"2"}}`, `{"env":{"B":"2"}}`}, {`{"env":{"B":"2","A":"1"}}`, `{"env":{"B":"2"}}`},
+		{`{"env":{"B":"2" ,"A":"1"}}`, `{"env":{"B":"2"}}`}, {`{"env":{"A":"1","B":"2" ,"C":"3"}}`, `{"env":{"B":"2" ,"C":"3"}}`}, {`{"env":{"B":"2" ,"A":"1" ,"C":"3"}}`, `{"env":{"B":"2" ,"C":"3"}}`},
 		{`{"env":{"A":"1","B":"2","A":"3"}}`, `{"env":{"B":"2"}}`}, {`{"x":{}, "env":{ "A":"1" } }`, `{"x":{} }`},
 	} {
 		d, err := Parse([]byte(c[0]))
 		require.NoError(t, err)
 		d.UnsetEnv("A")
 		require.Equal(t, c[1], string(d.Bytes()), c[0])
+		require.True(t, d.edited)
 	}
+}
+
+// An entry beside others is laid out as they are.
+func TestAnEntryIsPutBehindTheOthers(t *testing.T) {
+	const other = `{"hooks":[{"command":"c"}]}`
+	d, err := Parse([]byte(`{"hooks":{"SessionEnd":[  ` + other + `]}}`))
+	require.NoError(t, err)
+	require.NoError(t, d.SetHook("SessionEnd", Hook{Type: "command", Command: "capgate-hook"}, ours))
+	require.True(t, d.edited)
+	require.Equal(t, `{"hooks":{"SessionEnd":[  `+other+`,  {"hooks":[{"type":"command","command":"capgate-hook"}]}]}}`, string(d.Bytes()))
 }
 
 // An entry that is ours and differs in anything from what is written is rewritten, and one that does not keeps its bytes.
