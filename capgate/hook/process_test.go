@@ -219,7 +219,7 @@ func TestAnEnvironmentFileOfAnEntryIsInForce(t *testing.T) {
 	require.Equal(t, 2, got.exit)
 }
 
-// The watchdog follows the deadline of the environment file, once it is read; until then it has that of the environment.
+// The watchdog follows the deadline of the environment file, once it is read; until then it has that of the entry.
 func TestTheDeadlineIsThatOfTheEnvironmentFile(t *testing.T) {
 	env := armed(t, true)
 	file := filepath.Join(t.TempDir(), "env")
@@ -232,7 +232,7 @@ func TestTheDeadlineIsThatOfTheEnvironmentFile(t *testing.T) {
 			return text.Read(p)
 		}
 	}())
-	got := runProcess(env, Process{Stdin: late, EnvFile: file})
+	got := runProcess(nil, Process{Stdin: late, EnvFile: file, Args: map[string]string{"CAPGATE_DEADLINE_MS": "200"}})
 	require.Equal(t, 2, got.exit)
 	require.Contains(t, got.stderr, "turn budget spent")
 
