@@ -139,6 +139,46 @@ func TestEveryReason(t *testing.T) {
 		// The run's budget is not read for a call of the shell, which it does not bind: what it says of the agent is final.
 		require.False(t, advised && !canStart && !s.outside.armed && s.late == 0, "%s %s: it advises to delegate, and no agent can start", s.client, s.name)
 	}
+	fmt.Fprintf(&b, "\n# Any client: what the table denies\n\n")
+	for _, c := range tableCases {
+		row, _ := Table.Decide(inScope(c.with))
+		if v := row.Verdict(inScope(c.with)); v.Outcome == gates.Deny {
+			fmt.Fprintf(&b, "%s\n\t%s: %s\n", c.name, v.Code, v.Reason)
+			requireReason(t, session{name: c.name, client: client.Claude}, v.Reason)
+			requireReason(t, session{name: c.name, client: client.OMP}, v.Reason)
+		}
+	}
+	fmt.Fprintf(&b, "\n# Any client: what the guard says of a write\n\n")
+	ours := gates.Protected{StateDir: "/state", Spec: "/s/spec.json", Programs: []string{"/b/capgate"}, Files: []string{"/h/capgate.env"}}
+	for _, c := range []struct {
+		name  string
+		write gates.FileWrite
+	}{
+		{"into the state directory", gates.FileWrite{Path: "/state/ledger.db"}},
+		{"the environment file", gates.FileWrite{Path: "/h/capgate.env"}},
+		{"the program", gates.FileWrite{Path: "/b/capgate"}},
+		{"the spec", gates.FileWrite{Path: "/s/spec.json"}},
+		{"more paths than are looked at", gates.FileWrite{Any: true}},
+		{"by a name of each process's own", gates.FileWrite{Path: "/proc/self/cwd/x", PerProcess: true}},
+		{"settings of a client", gates.FileWrite{Path: "/h/.claude/settings.json", Settings: true}},
+	} {
+		for _, there := range []bool{true, false} {
+			presence, word := gates.Absent, "nobody there"
+			if there {
+				presence, word = gates.Attended, "a human there"
+			}
+			v := gates.Guard(ours, []gates.FileWrite{c.write})(gates.Call{Tool: "Write", Attended: presence})
+			require.NotEqual(t, gates.Pass, v.Outcome, c.name)
+			if v.Outcome == gates.Ask {
+				fmt.Fprintf(&b, "%s, %s\n\t%s asks: %s\n", c.name, word, v.Code, v.Reason)
+				continue
+			}
+			if !there {
+				fmt.Fprintf(&b, "%s, %s\n\t%s: %s\n", c.name, word, v.Code, v.Reason)
+				requireReason(t, session{name: c.name, client: client.Claude}, v.Reason)
+			}
+		}
+	}
 	path := filepath.Join("testdata", "reasons.txt")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))

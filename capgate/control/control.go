@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/capgate/capgate/ledger/disk"
@@ -61,13 +62,29 @@ func Read(state string, now time.Time) State {
 		if err != nil {
 			halt = Word{Reason: "its file cannot be read: " + disk.Bare(err).Error()}
 		}
+		halt.Reason = reasonOf(halt)
 		s.Halt = &halt
 		return s
 	}
 	if off, err := read(state, OffFile); err == nil && off.valid() && (off.Until == nil || now.Before(*off.Until)) {
+		off.Reason = reasonOf(off)
 		s.Off = &off
 	}
 	return s
+}
+
+// MaxReason bounds a reason, in bytes: it stands before the advice in what an agent is told, and in tables.
+const MaxReason = 500
+
+// reasonOf is the reason as it is shown: some, and no longer than it may be, whoever wrote the file.
+func reasonOf(w Word) string {
+	if strings.TrimSpace(w.Reason) == "" {
+		return "no reason was given"
+	}
+	if len(w.Reason) > MaxReason {
+		return strings.ToValidUTF8(w.Reason[:MaxReason], "") + "…"
+	}
+	return w.Reason
 }
 
 func (w Word) valid() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,5 +146,17 @@ func TestNoCallGoesOnAfterAHaltHasReturned(t *testing.T) {
 		halted.Store(true)
 		calls.Wait()
 		require.Zero(t, wrong.Load())
+	}
+}
+
+// Whoever wrote the file: what an agent is told has a reason in it, and room for the advice behind it.
+func TestAReasonIsShownAndBounded(t *testing.T) {
+	for text, want := range map[string]string{
+		"{}": "no reason was given", `{"reason":"  "}`: "no reason was given", `{"reason":"why"}`: "why",
+		`{"reason":"` + strings.Repeat("é", 4000) + `"}`: strings.Repeat("é", MaxReason/2) + "…",
+	} {
+		state := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(state, HaltFile), []byte(text), 0o600))
+		require.Equal(t, want, Read(state, now).Halt.Reason)
 	}
 }

@@ -275,11 +275,8 @@ func liftHalt(a *cli.App) error {
 
 // checkReason refuses what would say nothing to whoever reads it.
 func checkReason(reason cli.Text) error {
-	if gates.Visible(string(reason)) != string(reason) || len(reason) > maxReason {
-		return cli.Usagef("--reason must be one line of at most %d bytes, without control characters", maxReason)
+	if gates.Visible(string(reason)) != string(reason) || len(reason) > control.MaxReason {
+		return cli.Usagef("--reason must be one line of at most %d bytes, without control characters", control.MaxReason)
 	}
 	return nil
 }
-
-// maxReason bounds a reason, in bytes: it is shown to agents and in tables.
-const maxReason = 500
