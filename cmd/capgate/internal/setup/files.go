@@ -10,6 +10,7 @@ import (
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
@@ -42,17 +43,14 @@ func clientDir(lookup capgate.Lookup, name, scope string) (string, error) {
 	}
 	switch {
 	case scope == ScopeUser:
-		home, _ := lookup(capgate.HomeVariable())
-		if config, _ := lookup("CLAUDE_CONFIG_DIR"); name == client.Claude && filepath.IsAbs(config) {
-			return config, nil
+		dir := installed.ClaudeDir(lookup)
+		if name == client.OMP {
+			dir = installed.OMPDir(lookup)
 		}
-		if !filepath.IsAbs(home) {
+		if dir == "" {
 			return "", fmt.Errorf("%s names no directory, so the user's settings cannot be found: set it, or use --scope project", capgate.HomeVariable())
 		}
-		if name == client.OMP {
-			return filepath.Join(home, ".omp", "agent"), nil
-		}
-		return filepath.Join(home, ".claude"), nil
+		return dir, nil
 	case scope == ScopeProject, scope == ScopeLocal && name == client.Claude:
 		dir, err := os.Getwd()
 		if err != nil {
