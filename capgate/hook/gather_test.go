@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/capgate/capgate/capgate"
+	"github.com/capgate/capgate/capgate/admission"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -331,4 +333,48 @@ func TestTheSpecStageReadsWhatTheCallNeeds(t *testing.T) {
 func TestTheLedgerStageSaysWhyThereIsNoPath(t *testing.T) {
 	f := Gather(t.Context(), capgate.Facts{Config: capgate.Config{Ledger: "relative.db"}}, capgate.StageLedger)
 	require.ErrorContains(t, f.LedgerErr, "relative")
+}
+
+// What was admitted is read for the calls that are judged by it, and for no others.
+func TestTheSpecStageReadsWhatWasAdmitted(t *testing.T) {
+	state := t.TempDir()
+	now := time.Now()
+	require.NoError(t, admission.Add(t.Context(), state, admission.Admission{ID: "A", Type: "finder", Uses: 2, At: now, Until: now.Add(time.Hour), Reason: "r"}))
+	_, ok, err := admission.Take(t.Context(), state, admission.Call{Session: "s", ToolUseID: "u", Types: []string{"finder"}}, now)
+	require.NoError(t, err)
+	require.True(t, ok)
+	deny := capgate.Config{DataDir: state, Admission: "deny"}
+	list := capgate.Config{DataDir: state, Admission: "deny", AllowedSubagents: "finder"}
+	nowhere := capgate.Config{Admission: "deny"}
+	agent, main := gates.Call{Session: "s", Tool: "Bash", AgentID: "a", AgentType: "finder"}, gates.Call{Session: "s", Tool: "Bash"}
+	for _, c := range []struct {
+		name                 string
+		config               capgate.Config
+		call                 gates.Call
+		admitted, admissible []string
+	}{
+		{"an agent, and no list", deny, agent, []string{"finder"}, nil},
+		{"the main thread, and no list", deny, main, nil, nil},
+		{"an agent, and a list", list, agent, nil, nil},
+		{"a shell on the main thread, and a list", list, main, nil, []string{"finder"}},
+		{"no state directory", nowhere, agent, nil, nil},
+	} {
+		f := Gather(t.Context(), capgate.Facts{Config: c.config, Call: c.call, Now: now}, capgate.StageSpec)
+		require.NoError(t, f.AdmittedErr)
+		require.Equal(t, c.admitted, f.Admitted, c.name)
+		require.Equal(t, c.admissible, f.Admissible, c.name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(state, admission.FileName), []byte("damaged"), 0o600))
+	f := Gather(t.Context(), capgate.Facts{Config: deny, Call: agent, Now: now}, capgate.StageSpec)
+	require.Error(t, f.AdmittedErr)
+}
+
+func TestTheEnvironmentFileIsProtected(t *testing.T) {
+	p := newPlace(t)
+	file := filepath.Join(p.home, "env")
+	f := Gather(t.Context(), capgate.Facts{
+		Config: capgate.Config{DataDir: p.state, Enabled: "1", EnvFile: file},
+		Call:   gates.Call{Tool: "Write", Input: json.RawMessage(`{"file_path":"/x"}`)},
+	}, capgate.StageSpec)
+	require.Contains(t, f.Protected.Files, file)
 }
