@@ -11,29 +11,30 @@ import (
 )
 
 // configure finds what this entry is to judge by: its settings, and what an operator says of them at once. It starts the
-// watchdog first, since a file may be as slow as any other, and returns it.
+// watchdog first, since a file may be as slow as any other, and returns it. What is known by then is what the watchdog judges by.
 func (r *run) configure() *time.Timer {
-	if r.EnvFile != "" { // until it is read
-		r.facts.Config = loadConfig(r.entry(nil), r.Lookup, fmt.Errorf("the environment file was %w", capgate.ErrOverdue))
+	var unread error
+	if r.EnvFile != "" {
+		unread = fmt.Errorf("the environment file was %w", capgate.ErrOverdue)
 	}
+	r.facts.Config = loadConfig(r.entry(nil), r.Lookup, unread)
 	watchdog := time.AfterFunc(r.watchdogIn(), r.overdue)
 	c := ReadConfig(r.entry(nil), r.EnvFile, r.Lookup)
-	var halt *control.Word
+	r.configured(c, nil)
+	watchdog.Reset(r.watchdogIn())
 	if state, ok := c.StateDir(); ok && c.GuardActive() {
+		_, r.release = control.Hold(state) // before it is read what holds: a halt waits for a call that an off lets go on, too
 		said := control.Read(state, r.facts.Now)
-		if c = c.Under(said.Off); said.Halt == nil && c.GuardActive() {
-			var halted bool
-			if halted, r.release = control.Hold(state); halted {
-				said = control.Read(state, r.facts.Now)
-			}
-		}
-		halt = said.Halt
+		r.configured(c.Under(said.Off), said.Halt)
 	}
+	return watchdog
+}
+
+// configured publishes the configuration.
+func (r *run) configured(c capgate.Config, halt *control.Word) {
 	r.mu.Lock()
 	r.facts.Config, r.facts.Halt = c, halt
 	r.mu.Unlock()
-	watchdog.Reset(r.watchdogIn())
-	return watchdog
 }
 
 func (r *run) entry(file map[string]string) capgate.Entry {

@@ -247,6 +247,39 @@ func TestTheDeadlineIsThatOfTheEnvironmentFile(t *testing.T) {
 	require.Contains(t, got.stderr, "the environment file was not read in time")
 }
 
+// Where the state directory does not answer at once, the watchdog judges by what is switched on all the same.
+func TestTheWatchdogJudgesByTheSettingsThatAreKnown(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state") // to open it waits for a writer
+	require.NoError(t, exec.Command("mkfifo", state).Run())
+	shell := strings.Replace(search(fuzzSession), "WebSearch", "Bash", 1)
+	for _, c := range []struct {
+		name, text string
+		env        map[string]string
+		exit       int
+	}{
+		{"the cap", search(fuzzSession), map[string]string{"CAPGATE_ENABLED": "1"}, 2},
+		{"the gates", shell, map[string]string{"CAPGATE_ALLOWED_SUBAGENTS": "x"}, 2},
+		{"nothing", shell, map[string]string{}, 0},
+		{"a kill switch", shell, map[string]string{"CAPGATE_ENABLED": "1", "CAPGATE_DISABLE": "1"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.env["CAPGATE_DATA_DIR"], c.env["CAPGATE_DEADLINE_MS"] = state, "200"
+			got := runProcess(c.env, Process{Stdin: strings.NewReader(c.text)})
+			require.Equal(t, c.exit, got.exit)
+
+			file := filepath.Join(t.TempDir(), "env")
+			var text strings.Builder
+			for name, value := range c.env {
+				text.WriteString(name + "=" + value + "\n")
+			}
+			require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+			got = runProcess(map[string]string{}, Process{Stdin: strings.NewReader(c.text), EnvFile: file})
+			require.Equal(t, c.exit, got.exit)
+			require.NotContains(t, got.stderr, "environment file", "which was read")
+		})
+	}
+}
+
 func TestWhenTheWatchdogStrikes(t *testing.T) {
 	for _, ago := range []time.Duration{0, time.Hour} {
 		r := &run{Process: Process{Start: time.Now().Add(-ago)}}
