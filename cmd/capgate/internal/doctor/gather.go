@@ -125,7 +125,7 @@ func (x *Examination) hasFile(path string) bool {
 
 func readLayer(place, path string) *Layer {
 	l := &Layer{Place: place, Path: path}
-	text, err := os.ReadFile(path)
+	text, err := settings.ReadFile(path)
 	switch {
 	case os.IsNotExist(err):
 	case err != nil:

@@ -2,7 +2,6 @@ package installed
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
 // Extension is Oh My Pi's extension of ours.
@@ -25,7 +25,7 @@ func Extensions(lookup capgate.Lookup, dir string) []Extension {
 	var found []Extension
 	add := func(place, base string) {
 		path := filepath.Join(base, "extensions", "capgate.ts")
-		text, err := os.ReadFile(path)
+		text, err := settings.ReadFile(path)
 		if x, ours := ParseExtension(text); err == nil && ours {
 			x.Place, x.Path = place, path
 			found = append(found, x)

@@ -105,7 +105,7 @@ type Layer struct {
 func Layers(lookup capgate.Lookup, dir string) []Layer {
 	var found []Layer
 	add := func(place, path string) {
-		text, err := os.ReadFile(path)
+		text, err := settings.ReadFile(path)
 		if err != nil || slices.ContainsFunc(found, func(l Layer) bool { return sameFile(l.Path, path) }) {
 			return // in the home directory, the project's file is the user's
 		}

@@ -70,7 +70,7 @@ func installedPlugins(path string) map[string]string {
 	var file struct {
 		Plugins map[string]json.RawMessage `json:"plugins"`
 	}
-	text, err := os.ReadFile(path)
+	text, err := settings.ReadFile(path)
 	if err != nil || json.Unmarshal(text, &file) != nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func installedPlugins(path string) map[string]string {
 
 // pluginHooks returns the entries of ours in a plugin.
 func pluginHooks(dir string) []settings.Hook {
-	text, err := os.ReadFile(filepath.Join(dir, "hooks", "hooks.json"))
+	text, err := settings.ReadFile(filepath.Join(dir, "hooks", "hooks.json"))
 	if err != nil {
 		return nil
 	}

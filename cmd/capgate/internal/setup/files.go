@@ -63,9 +63,6 @@ func clientDir(lookup capgate.Lookup, name, scope string) (string, error) {
 	return "", cli.Usagef("--scope is %q: it takes user, project or local", scope)
 }
 
-// maxFile bounds a settings file, in bytes.
-const maxFile = 64 << 20
-
 // read reads a file that is to be replaced: nil where there is none, an error where replacing it would do harm.
 func read(file string) ([]byte, error) {
 	info, err := os.Lstat(file)
@@ -79,7 +76,7 @@ func read(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a symbolic link to %s: replacing it would cut the link, put the hook into that file by hand (see README)", file, target)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file: move it away first", file)
-	case info.Size() > maxFile:
+	case info.Size() > settings.MaxFile:
 		return nil, fmt.Errorf("%s has %d bytes, more than a settings file can have", file, info.Size())
 	case info.Mode().Perm()&0o200 == 0:
 		return nil, fmt.Errorf("%s is read-only: chmod u+w it first, or use another --scope", file)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/shell"
+	"github.com/capgate/capgate/ledger/disk"
 )
 
 // Names of the client's settings files.
@@ -14,6 +15,13 @@ const (
 	LocalFileName   = "settings.local.json"
 	ManagedFileName = "managed-settings.json"
 )
+
+// MaxFile bounds a settings file, in bytes.
+const MaxFile = 64 << 20
+
+// ReadFile reads a settings file, or another file beside it that is a client's. It must be a regular one: a project's may be a
+// link to anything, as one to /dev/zero is.
+func ReadFile(path string) ([]byte, error) { return disk.ReadRegular(path, MaxFile) }
 
 // Judged is the event at which the hook judges a call.
 const Judged = "PreToolUse"
