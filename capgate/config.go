@@ -26,7 +26,7 @@ type Config struct {
 	DisableGates     Switch `envconfig:"CAPGATE_DISABLE_GATES" meaning:"subagent gates off"`
 	Enabled          Switch `envconfig:"CAPGATE_ENABLED" also:"VOYAGE_STORM_ENABLED" meaning:"cap on"`
 	ScopeTTL         Millis `envconfig:"CAPGATE_SCOPE_TTL_MS" also:"VOYAGE_CAP_SCOPE_TTL_MS" meaning:"how long a marker holds, in milliseconds; default 21600000 (6 h), also for anything but a positive number"`
-	DataDir          string `envconfig:"CAPGATE_DATA_DIR" also:"CLAUDE_PLUGIN_DATA" meaning:"state directory, an absolute path; the hook has no default, the CLI's is $XDG_STATE_HOME/capgate (~/.local/state/capgate)"`
+	DataDir          string `envconfig:"CAPGATE_DATA_DIR" also:"CLAUDE_PLUGIN_DATA" meaning:"state directory, an absolute path; without an environment file the hook has no default, the CLI's is $XDG_STATE_HOME/capgate (~/.local/state/capgate)"`
 	Ledger           string `envconfig:"CAPGATE_LEDGER" meaning:"ledger file, an absolute path; default ledger.db in the state directory"`
 	CapTools         Tools  `envconfig:"CAPGATE_CAP_TOOLS" meaning:"the tools that are capped, with commas, | or white space between them, in any case; * stands for any characters (mcp__exa__*); default WebSearch,WebFetch,Agent,Task,Workflow, also for a list without a name; with an entry that can be no tool's name the default ones are capped as well"`
 	AllowedSubagents List   `envconfig:"CAPGATE_ALLOWED_SUBAGENTS" meaning:"comma list of subagent types; turns the subagent gates on; without a name in it (a lone comma) no type is allowed"`

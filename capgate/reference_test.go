@@ -92,10 +92,11 @@ func environmentReference() string {
 	b.WriteString(`# Environment
 
 Made by ` + "`make update`" + ` from ` + "`capgate.Config`" + `; a test fails when it is stale. ` + "`capgate help environment`" + ` prints the same with the
-values of the shell it runs in.
+values of the installation, or of the shell it runs in.
 
-A switch is on when its value is exactly ` + "`1`" + `; anything else is off. The second name is read where the first is unset or
-empty. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" + ` at the limit) has none.
+The hook reads them from the environment file that its entry names ([wiring.md](../wiring.md#the-environment-file)), or from the
+environment where it names none. A switch is on when its value is exactly ` + "`1`" + `; anything else is off. The second name is read
+where the first is unset or empty; a kill switch that is ` + "`1`" + ` holds in file and environment, under either name. Switches act on the hook; the ledger's own refusal (` + "`capgate turn`" + ` at the limit) has none.
 
 | variable | also read as | meaning |
 | --- | --- | --- |

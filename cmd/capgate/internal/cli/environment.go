@@ -26,8 +26,10 @@ func newEnvironmentTopic(a *App) *cobra.Command {
 	topic := &cobra.Command{
 		Use:   "environment",
 		Short: "the variables that set up the hook and the command line",
-		Long: `Everything is set up by environment variables. A switch is on when its value is exactly 1; anything else is off.
-Switches act on the hook: capgate turn refuses at the cap whatever they say.`,
+		Long: `Everything is set up by variables: those of the environment file that the hook's entry names (lines NAME=VALUE, in force
+at the next call), or of the environment where it names none. A switch is on when its value is exactly 1; anything else
+is off, and a kill switch (DISABLE) that is 1 holds wherever it stands. Switches act on the hook: capgate turn refuses at
+the cap whatever they say.`,
 	}
 	topic.SetHelpFunc(func(*cobra.Command, []string) { a.environment(topic.Long) })
 	return topic
@@ -35,7 +37,7 @@ Switches act on the hook: capgate turn refuses at the cap whatever they say.`,
 
 func (a *App) environment(intro string) {
 	vars := []variable{}
-	for _, v := range capgate.Variables(a.Lookup) {
+	for _, v := range capgate.Variables(a.Settings()) {
 		vars = append(vars, variable(v))
 	}
 	session := variable{
@@ -65,6 +67,9 @@ func (a *App) environment(intro string) {
 		default:
 			a.Printf("    now: %s (from %s)\n", v.Value, v.From)
 		}
+	}
+	if c, err := a.Config(); err == nil && c.EnvFile != "" {
+		a.Printf("\nThese are the settings of the installation, from %s.\n", c.EnvFile)
 	}
 	a.Printf("\nWith these, and the flags of this command line:\n")
 	state, err := a.StateDir()
