@@ -116,10 +116,10 @@ func Off(state string, w Word) error { return write(state, OffFile, w) }
 // On takes an off back, and reports whether there was one.
 func On(state string) (was bool, err error) { return remove(state, OffFile) }
 
-// Halt stops every call, and ends an off. It returns when no call that was let through before is under way any more: see
-// [Drain].
+// Halt stops every call, and ends an off. Where there is no room for the word, as on a full disk, an empty file holds in its
+// place. Calls that were let through before may still be under way when it returns: see [Drain].
 func Halt(state string, w Word) error {
-	if err := write(state, HaltFile, w); err != nil {
+	if err := write(state, HaltFile, w); err != nil && !makeEmpty(state, HaltFile) {
 		return err
 	}
 	_, err := On(state)
@@ -139,6 +139,15 @@ func write(state, name string, w Word) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// makeEmpty reports whether it could make an empty file where there is none.
+func makeEmpty(state, name string) bool {
+	f, err := os.OpenFile(filepath.Join(state, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode(state))
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
 }
 
 func remove(state, name string) (was bool, err error) {
