@@ -52,12 +52,21 @@ func Entry(event, command string, args []string) Hook {
 
 // IsOurs recognises an entry of ours at any path.
 func IsOurs(h Hook) bool {
-	if h.Args == nil {
-		if first, rest := shell.FirstWord(h.Command); isHook(first, strings.Fields(rest)) {
-			return true
-		}
+	if words := h.words(); h.Args == nil && len(words) > 0 && isHook(words[0], words[1:]) {
+		return true
 	}
 	return isHook(h.Command, h.Args)
+}
+
+// words are those of a command line in the shell form. One in which a shell does more than split words has a first word all
+// the same, and so has one that is no shell's: C:\capgate-hook.exe.
+func (h Hook) words() []string {
+	first, rest := shell.FirstWord(h.Command)
+	plain := append([]string{first}, strings.Fields(rest)...)
+	if words, ok := shell.Words(h.Command); ok && !isHook(plain[0], plain[1:]) {
+		return words
+	}
+	return plain
 }
 
 func isHook(command string, args []string) bool {
@@ -67,9 +76,8 @@ func isHook(command string, args []string) bool {
 
 // Program is the file that the entry runs: in the shell form, without args, the first word of the command.
 func (h Hook) Program() string {
-	if h.Args == nil {
-		word, _ := shell.FirstWord(h.Command)
-		return word
+	if words := h.words(); h.Args == nil && len(words) > 0 {
+		return words[0]
 	}
 	return h.Command
 }
