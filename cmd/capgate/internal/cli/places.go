@@ -76,8 +76,8 @@ func (p *Places) StateDir() (string, error) {
 	}
 }
 
-// StateDirs returns every state directory that an operator's word is for: --state alone, else those of all installations,
-// and the one that commands would use without any.
+// StateDirs returns every state directory that is to be seen from here: --state alone, else those of all installations, and
+// CAPGATE_DATA_DIR, else the one that commands use without any.
 func (p *Places) StateDirs() ([]string, error) {
 	states := installed.States(p.Installed())
 	if p.StateFlag == "" && len(states) > 0 {
@@ -90,6 +90,21 @@ func (p *Places) StateDirs() ([]string, error) {
 	}
 	state, err := p.StateDir()
 	return []string{state}, err
+}
+
+// ReachedStateDirs are those of [Places.StateDirs] and, unless --state names one, the default of the command line where it is
+// there: entries of projects elsewhere, which are not to be seen from here, keep their state in it unless they name another.
+func (p *Places) ReachedStateDirs() ([]string, error) {
+	states, err := p.StateDirs()
+	if err != nil || p.StateFlag != "" {
+		return states, err
+	}
+	if dir, ok := capgate.DefaultStateDir(p.lookup); ok && !slices.Contains(states, dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			states = append(states, dir)
+		}
+	}
+	return states, nil
 }
 
 // choose returns the one of several state directories that holds what the command is about.

@@ -27,7 +27,7 @@ type said struct {
 
 // everywhere does something in each installed state directory, and prints what it says of it.
 func everywhere(a *cli.App, do func(state string) (said, string, error)) error {
-	states, err := a.StateDirs()
+	states, err := a.ReachedStateDirs()
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,11 @@ func NewOff(a *cli.App) *cobra.Command {
 		Use:     "off",
 		GroupID: cli.GroupOperator,
 		Short:   "Let every call pass, at once and in running sessions",
-		Long: `Switches the hook off in every installed state directory: it judges nothing from the next call on, in running
-sessions, too, until capgate on or the end of --for. With --cap only the cap is off, with --gates only the subagent
-gates. A second off takes the place of the first. It is in the decision log, and status and doctor show it.
+		Long: `Switches the hook off in every state directory of your installations and of the project that you are in, and in the
+default one; for a state of its own that another project has go there, or use --state. The hook judges nothing from the
+next call on, in running sessions, too, until capgate on or the end of --for. With --cap only the cap is off, with
+--gates only the subagent gates. A second off takes the place of the first. It is in the decision log, and status and
+doctor show it.
 
 An agent must not switch off what bounds it: in an agent's shell this is refused.`,
 		Example: `  capgate off --for 10m --reason "the index is being rebuilt"
@@ -132,7 +134,7 @@ func off(a *cli.App, reason cli.Text, only string, lasts time.Duration) error {
 		until := w.At.Add(lasts)
 		w.Until = &until
 	}
-	states, err := a.StateDirs()
+	states, err := a.ReachedStateDirs()
 	if err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func NewOn(a *cli.App) *cobra.Command {
 		Use:     "on",
 		GroupID: cli.GroupOperator,
 		Short:   "End what capgate off said",
-		Long: `Ends an off in every installed state directory: the hook judges as it is installed again from the next call on. It
+		Long: `Ends an off in the same state directories: the hook judges as it is installed again from the next call on. It
 ends no halt: capgate halt --lift does. In an agent's shell this is refused, like off.`,
 		Example: `  capgate on`,
 		Args:    cli.NoArgs,
@@ -197,6 +199,9 @@ func NewHalt(a *cli.App) *cobra.Command {
 denied, whatever the tool and the session, until capgate halt --lift. It ends an off, and it returns when no call is
 being judged any more that came before it. A call that the client is already making is not taken back: what a hook can
 stop is the next one. No turn is begun while it holds.
+
+It holds where off does, and names the state directories: for a state of its own that another project has go there, or
+use --state.
 
 It is in the decision log, and status and doctor show it. In an agent's shell this is refused.`,
 		Example: `  capgate halt --reason "it deletes the wrong branch"
