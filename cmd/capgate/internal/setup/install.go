@@ -112,9 +112,11 @@ func gatherFile(a *cli.App, t target) (f File, err error) {
 		}
 		return a.Lookup(name)
 	}
+	path, called := envFilePath(f.Path, t.client, t.scope)
 	if f.EnvPath, f.EnvCalled = namedEnvFile(f, project); f.EnvPath == "" {
-		f.EnvPath, f.EnvCalled = envFilePath(f.Path, t.client, t.scope)
+		f.EnvPath, f.EnvCalled = path, called
 	}
+	f.EnvElsewhere = f.EnvPath != path
 	f.EnvText, err = read(f.EnvPath)
 	return f, err
 }
@@ -204,7 +206,7 @@ func printResult(out *cli.Printer, r Result) {
 		out.Printf("hook: %s\nsettings: %s, in force at the next call\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", r.Hook, r.Env, r.State)
 	case actionRemoved:
 		if r.Kept != "" {
-			out.Printf("%s stays: more is in it than install writes\n", r.Kept)
+			out.Printf("%s stays: more is in it than install writes, or it is not where install puts one\n", r.Kept)
 		}
 		out.Printf("the state directory with the ledger stays\n")
 	}

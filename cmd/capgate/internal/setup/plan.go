@@ -21,6 +21,8 @@ type File struct {
 	// The environment file that its entry names, or is to name, and what the entry calls it.
 	EnvPath, EnvCalled string
 	EnvText            []byte // nil = there is none
+	// EnvElsewhere says that it is not where install puts one: then it may be another installation's as well.
+	EnvElsewhere bool
 
 	// The copy beside it of how it was before the first install.
 	HasBackup bool   // something is there
@@ -56,7 +58,7 @@ type Result struct {
 	State  string `json:"state,omitempty"`
 	Env    string `json:"env_file,omitempty"` // the settings of the installation
 	Backup string `json:"backup,omitempty"`   // the copy that is made
-	Kept   string `json:"kept,omitempty"`     // an environment file that uninstall leaves, because more is in it
+	Kept   string `json:"kept,omitempty"`     // an environment file that uninstall leaves, because more is in it or another may need it
 	Diff   string `json:"diff,omitempty"`     // with --dry-run
 	// Changed says of each variable whose value is another now, or that was taken out, what it was.
 	Changed []Change `json:"changed,omitempty"`
@@ -128,7 +130,7 @@ func PlanUninstall(f File) (Plan, error) {
 	p := Plan{Result: Result{Client: f.Client, File: f.Path, Action: actionRemoved}, Old: f.Text, Env: EnvPlan{Path: f.EnvPath, Old: f.EnvText, New: f.EnvText}}
 	switch {
 	case f.EnvText == nil:
-	case onlyOurs(f.EnvText):
+	case onlyOurs(f.EnvText) && !f.EnvElsewhere:
 		p.Env.Remove, p.Env.New = true, nil
 	default:
 		p.Kept = f.EnvPath
