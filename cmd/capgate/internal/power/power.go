@@ -234,6 +234,11 @@ func halt(a *cli.App, cmd *cobra.Command, reason cli.Text) error {
 	}
 	w := word(a, reason)
 	longest := longestCall(a)
+	for _, e := range a.Installed() {
+		if e.Config.Problem != nil { // its hook cannot know where the halt is
+			a.Warn("%s does not stop at a halt, but denies capped tools, shells and starts of agents only: %v", e.File, e.Config.Problem)
+		}
+	}
 	return everywhere(a, func(state string) (said, string, error) {
 		if err := cli.MakeStateDir(state); err != nil {
 			return said{}, "", err
