@@ -21,6 +21,7 @@ import (
 	"github.com/capgate/capgate/capgate/decisionlog"
 	"github.com/capgate/capgate/gates"
 	"github.com/capgate/capgate/ledger"
+	"github.com/capgate/capgate/ledger/disk"
 	"github.com/capgate/capgate/scope"
 )
 
@@ -425,4 +426,43 @@ func TestAWronglyWiredHookSaysSo(t *testing.T) {
 		require.Equal(t, want, cmd.ProcessState.ExitCode(), args)
 		require.Equal(t, want == 2, strings.HasPrefix(errs.String(), "capgate: unknown arguments"), errs.String())
 	}
+}
+
+// A halt waits for each call that is being judged, and for none where there is nothing to judge by.
+func TestACallHoldsAHaltWhileItIsJudged(t *testing.T) {
+	if !disk.HasFlock {
+		t.Skip("this system has no flock")
+	}
+	for _, c := range []struct {
+		name string
+		set  string
+		held bool
+	}{
+		{"the cap", "CAPGATE_ENABLED=1", true},
+		{"the gates", "CAPGATE_ALLOWED_SUBAGENTS=a", true},
+		{"nothing", "CAPGATE_ENABLED=0", false},
+		{"the kill switch", "CAPGATE_DISABLE=1", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			name, value, _ := strings.Cut(c.set, "=")
+			state := t.TempDir()
+			free := func() bool {
+				dir, err := os.Open(state)
+				require.NoError(t, err)
+				defer func() { _ = dir.Close() }()
+				return disk.TryLock(dir, disk.Exclusive) == nil
+			}
+			held := false
+			text := strings.NewReader(`{"session_id":"s","tool_name":"Read"}`)
+			got := runProcess(map[string]string{"CAPGATE_DATA_DIR": state, name: value}, Process{Stdin: readerFunc(func(p []byte) (int, error) {
+				held = !free()
+				return text.Read(p)
+			})})
+			require.Equal(t, 0, got.exit)
+			require.Equal(t, c.held, held)
+			require.True(t, free(), "and no longer")
+		})
+	}
+	got := runProcess(map[string]string{"CAPGATE_ENABLED": "1"}, Process{Stdin: strings.NewReader(`{"session_id":"s","tool_name":"Read"}`)})
+	require.Equal(t, 0, got.exit, "without a state directory there is nothing to hold")
 }
