@@ -3,6 +3,8 @@
 package live_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,17 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/live"
 	"github.com/capgate/capgate/gates"
 )
+
+// installSDK tries it once for all tests.
+var installSDK = sync.OnceValues(func() (string, error) {
+	cache, err := live.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), live.InstallTimeout)
+	defer cancel()
+	return live.InstallSDK(ctx, cache)
+})
 
 // Under the Agent SDK the client says that nobody attends, and puts a question to the host all the same.
 func TestLiveSDKTheHostIsAskedAboutSubagents(t *testing.T) {
@@ -28,9 +41,7 @@ func TestLiveSDKTheHostIsAskedAboutSubagents(t *testing.T) {
 				"main":   {agent("joke-finder", "PROGRAM:finder"), live.Say("done")},
 				"finder": {live.Say("finder done")},
 			})
-			cache, err := live.CacheDir()
-			require.NoError(t, err)
-			sdk, err := live.InstallSDK(ctx, cache)
+			sdk, err := installSDK()
 			unavailable(t, err)
 			writeFinder(t, s)
 			withInstall(ctx, t, s, "--scope", "project", "--subagents", "joke-finder", "--admission", "ask")
