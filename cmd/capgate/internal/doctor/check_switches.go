@@ -40,6 +40,10 @@ func checkSwitches(x Examination) []Finding {
 	if x.Said.Off != nil {
 		f.add(Warn, x.Said.Off.OffText(), "nothing is judged meanwhile of what is off", "capgate on")
 	}
+	for _, v := range x.ignored() {
+		f.add(Warn, fmt.Sprintf("%s=%s in the client's environment", v.From, v.Value),
+			"it does nothing for the hook, whose settings are in its environment file", "write it into that file, or take it out")
+	}
 	for _, name := range capgate.UnknownSettings(x.Entry.File) {
 		f.add(Warn, name+" in the environment file", "it is no setting of capgate's: it does nothing there", "take it out, or see capgate help environment")
 	}

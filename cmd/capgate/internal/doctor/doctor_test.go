@@ -107,6 +107,12 @@ func TestTheDoctorFinds(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(p.Settings("local")), 0o700))
 			require.NoError(t, os.WriteFile(p.Settings("local"), []byte(`{"env":{"CAPGATE_DISABLE_CAP":"1"}}`), 0o600))
 		}},
+		{"a list that does not count", "switch", Warn, "CAPGATE_ALLOWED_SUBAGENTS=a in the client's environment", func(t *testing.T, p *setuptest.Patient) {
+			p.Env["CAPGATE_ALLOWED_SUBAGENTS"] = "a"
+		}},
+		{"a switch that does not count", "switch", Warn, "VOYAGE_STORM_ENABLED=0 in the client's environment", func(t *testing.T, p *setuptest.Patient) {
+			p.Edit(`^\{`, `{ "env": {"VOYAGE_STORM_ENABLED": "0"},`)
+		}},
 		{"an odd TTL", "times", Fail, "CAPGATE_SCOPE_TTL_MS=6h", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_SCOPE_TTL_MS=6h") }},
 		{"a short TTL", "times", Warn, "CAPGATE_SCOPE_TTL_MS is 5ms", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_SCOPE_TTL_MS=5") }},
 		{"a deadline beyond the client's", "times", Warn, "CAPGATE_DEADLINE_MS is 1m0s", func(t *testing.T, p *setuptest.Patient) { p.Set("CAPGATE_DEADLINE_MS=60000") }},

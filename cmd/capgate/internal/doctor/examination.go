@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/capgate/capgate/capgate"
@@ -93,13 +94,34 @@ func (x Examination) layerOf(name string) (value string, layer *Layer) {
 
 // effective is what the hook reads its configuration from: this shell's environment, over it the settings', and what its
 // entry says.
-func (x Examination) effective(name string) (string, bool) {
-	return x.Entry.Settings(func(name string) (string, bool) {
-		if v, l := x.layerOf(name); l != nil && l.Place != placeEnvFile {
+func (x Examination) effective(name string) (string, bool) { return x.Entry.Settings(x.around)(name) }
+
+// around is the environment that the client gives to its hooks: this shell's, and over it the settings'.
+func (x Examination) around(name string) (string, bool) {
+	for _, l := range slices.Backward(x.Layers) {
+		if l.Doc == nil || l.Place == placeEnvFile {
+			continue
+		}
+		if v, ok := l.Doc.Env(name); ok {
 			return v, true
 		}
-		return x.Shell(name)
-	})(name)
+	}
+	return x.Shell(name)
+}
+
+// ignored are the settings in that environment that say something else than the entry's environment file, which counts.
+func (x Examination) ignored() (all []capgate.Variable) {
+	if !x.Entry.HasFile || x.EntryErr != nil {
+		return nil
+	}
+	counts := capgate.Variables(x.effective)
+	for i, v := range capgate.Variables(x.around) {
+		place := v.Name == "CAPGATE_DATA_DIR" || v.Name == "CAPGATE_LEDGER" // said of the state
+		if v.Value != "" && v.Value != counts[i].Value && !place && !strings.Contains(v.Name, "DISABLE") {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // hooks returns the installed entries for an event, with the files they stand in.
