@@ -89,7 +89,8 @@ func install(a *cli.App, t target, g gateFlags) error {
 	if err != nil {
 		return err
 	}
-	if p.Action == actionUpdated && !t.dryRun {
+	settled := p.Env.Old != nil && string(p.Env.New) != string(p.Env.Old) // an entry elsewhere may name the file
+	if (p.Action == actionUpdated || settled) && !t.dryRun {
 		if err := a.OperatorOnly("the installation is not changed"); err != nil {
 			return err
 		}
