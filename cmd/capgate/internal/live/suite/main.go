@@ -49,7 +49,7 @@ func run(ctx context.Context) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	starts := filepath.Join(dir, "starts")
 
-	test := exec.CommandContext(ctx, "go", "test", "-tags", "live", "-run", "Live", "-count=1", "-timeout", "12m", "-json", "./cmd/capgate/internal/live/...")
+	test := exec.CommandContext(ctx, "go", "test", "-tags", "live", "-run", "Live", "-count=1", "-timeout", "16m", "-json", "./cmd/capgate/internal/live/...")
 	test.Env = append(os.Environ(), live.StartsVariable+"="+starts)
 	if missing != nil {
 		test.Env = append(test.Env, live.UnavailableVariable+"="+missing.Error()) // they need not try again
