@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -336,13 +337,13 @@ func TestAHaltWaitsForTheCallsUnderWay(t *testing.T) {
 	ask, asked := make(chan struct{}), make(chan struct{})
 	text := strings.NewReader(search(fuzzSession))
 	done := make(chan outcome, 1)
+	var first sync.Once
 	go func() {
 		done <- runProcess(env, Process{Stdin: readerFunc(func(p []byte) (int, error) {
-			if asked != nil {
+			first.Do(func() {
 				close(asked)
-				asked = nil
 				<-ask
-			}
+			})
 			return text.Read(p)
 		})})
 	}()
