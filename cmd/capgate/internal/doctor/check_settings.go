@@ -12,7 +12,7 @@ func checkSettings(x Examination) []Finding {
 	for _, l := range x.Layers {
 		switch {
 		case l.Err != nil && l.Place == placeEnvFile:
-			f.add(Fail, l.Err.Error(), "capped tools, subagents and shells are denied in every session, because it is not known what is switched on", "mend the file by hand, or capgate install")
+			f.add(Fail, l.Err.Error(), "capped tools, subagents and shells are denied in every session, because it is not known what is switched on", "mend the file by hand, or move it away, then capgate install")
 		case l.Err != nil:
 			f.add(Fail, fmt.Sprintf("%s: %v", l.Path, l.Err), "the client ignores a broken file, and the hook with it", "mend the file by hand")
 		case l.Doc != nil && l.Doc.Flag("disableAllHooks"):
