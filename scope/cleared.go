@@ -35,8 +35,12 @@ type cleared struct {
 	To      string    `json:"to,omitempty"`
 }
 
-// Leave notes that the client process pid has left the session for a new one. A session that is not armed leaves no note.
+// Leave notes that the client process pid has left the session for a new one. A session that is not armed leaves no note,
+// and neither does a client whose process is not known.
 func Leave(state, session string, pid int, at time.Time) error {
+	if pid <= 0 {
+		return nil
+	}
 	if _, err := os.Lstat(Path(state, session)); err != nil {
 		return ignoreMissing(err)
 	}

@@ -134,3 +134,14 @@ func TestRelatedSessions(t *testing.T) {
 		require.Equal(t, want, got, session)
 	}
 }
+
+// A note that nobody can look for is not left lying about.
+func TestAClientWhoseProcessIsNotKnownLeavesNoNote(t *testing.T) {
+	state := t.TempDir()
+	now := time.Now()
+	require.NoError(t, Write(state, Marker{Session: "old", Run: "r", StartedAt: now}))
+	for _, pid := range []int{0, -5} {
+		require.NoError(t, Leave(state, "old", pid, now))
+	}
+	require.NoDirExists(t, filepath.Join(state, ClearedDir))
+}
