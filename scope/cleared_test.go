@@ -145,3 +145,31 @@ func TestAClientWhoseProcessIsNotKnownLeavesNoNote(t *testing.T) {
 	}
 	require.NoDirExists(t, filepath.Join(state, ClearedDir))
 }
+
+// A subagent's session is held like the one that has started it, and is disarmed with it.
+func TestASubagentInheritsTheScopeOfItsParent(t *testing.T) {
+	state := t.TempDir()
+	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	require.NoError(t, Write(state, Marker{Session: "parent", Run: "r", StartedAt: began}))
+	require.NoError(t, Inherit(state, "child", "parent"))
+	m, err := Read(state, "child")
+	require.NoError(t, err)
+	require.Equal(t, "r", m.Run)
+	require.Equal(t, "parent", m.From)
+	require.True(t, m.StartedAt.Equal(began), "its age goes on")
+	require.NoError(t, Inherit(state, "grandchild", "child"))
+	related, err := Related(state, "parent")
+	require.NoError(t, err)
+	require.Equal(t, []string{"child", "grandchild", "parent"}, related)
+
+	require.NoError(t, Write(state, Marker{Session: "other", Run: "another", StartedAt: began}))
+	require.NoError(t, Inherit(state, "child", "other"))
+	m, err = Read(state, "child")
+	require.NoError(t, err)
+	require.Equal(t, "r", m.Run, "who is armed stays as he is")
+	for _, c := range [][2]string{{"new", "nobody"}, {"../x", "parent"}, {"new", "../x"}, {"parent", "parent"}, {"new", ""}} {
+		require.NoError(t, Inherit(state, c[0], c[1]))
+	}
+	_, err = Read(state, "new")
+	require.ErrorIs(t, err, ErrNone)
+}
