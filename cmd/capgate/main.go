@@ -67,9 +67,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "hook" && !isHelp(os.Args[2:]) {
 		hook.Main(start, os.Args[2:])
 	}
-	// A reader that has gone away is an error that we report, not a signal that ends us silently. It is caught and not
-	// ignored, because the commands of a loop would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	reportBrokenPipes()
 	os.Exit(cli.Main(cli.Outside{
 		Args:        os.Args[1:],
 		Stdin:       os.Stdin,
@@ -80,6 +78,17 @@ func main() {
 		Now:         time.Now,
 		Version:     version,
 	}, commands))
+}
+
+// reportBrokenPipes makes a reader that has gone away an error that we report, not a signal that ends us silently. The signal is
+// caught and not ignored, because the commands of a loop would inherit that. A turn starts no command: it ignores the
+// signal, which starts no thread and so saves a twentieth of its time.
+func reportBrokenPipes() {
+	if len(os.Args) > 1 && os.Args[1] == cli.Alone {
+		signal.Ignore(syscall.SIGPIPE)
+		return
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
 // isHelp reports whether somebody asks for the hook's help. Any other arguments are the hook's own to judge: a client

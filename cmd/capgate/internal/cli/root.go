@@ -13,13 +13,13 @@ const (
 	GroupClient   = "client"
 )
 
-// alone names the command that is built without the others: a loop waits for it before each of its turns.
-const alone = "turn"
+// Alone names the command that is built without the others: a loop waits for it before each of its turns.
+const Alone = "turn"
 
 // rootFor returns the commands that the command line can mean.
 func rootFor(a *App, commands []Command) *cobra.Command {
-	at := slices.IndexFunc(commands, func(c Command) bool { return c.Name == alone })
-	if at < 0 || len(a.Args) == 0 || a.Args[0] != alone {
+	at := slices.IndexFunc(commands, func(c Command) bool { return c.Name == Alone })
+	if at < 0 || len(a.Args) == 0 || a.Args[0] != Alone {
 		return Root(a, commands)
 	}
 	root := newBareRootCmd(a)

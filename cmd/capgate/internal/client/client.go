@@ -7,8 +7,9 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"regexp"
 	"time"
+
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 )
 
 // Command is a client's program with what it is given.
@@ -58,12 +59,12 @@ func Ask(ctx context.Context, program, arg string) (string, error) {
 	return string(out), err
 }
 
-var version = regexp.MustCompile(`\d+\.\d+\.\d+[-+.\w]*`)
+var version = lazy.Regexp(`\d+\.\d+\.\d+[-+.\w]*`)
 
 // Version asks a client for its version. found is "" where it says none in what it said.
 func Version(ctx context.Context, program string) (found, said string, err error) {
 	said, err = Ask(ctx, program, "--version")
-	return version.FindString(said), said, err
+	return version().FindString(said), said, err
 }
 
 // maxOutput bounds what is kept of a client's output, in bytes: the last of it, where the results are.

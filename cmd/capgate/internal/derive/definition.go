@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -111,11 +111,11 @@ func parseYAML(block string) (*yaml.Node, error) {
 }
 
 // simpleValue is a line of the front matter with a key and a value that is not quoted, no list and no block of lines.
-var simpleValue = regexp.MustCompile(`(?m)^([A-Za-z][\w-]*):[ \t]+([^\s"'\[{|>].*?)[ \t]*$`)
+var simpleValue = lazy.Regexp(`(?m)^([A-Za-z][\w-]*):[ \t]+([^\s"'\[{|>].*?)[ \t]*$`)
 
 func quoteValues(block string) string {
-	return simpleValue.ReplaceAllStringFunc(block, func(line string) string {
-		m := simpleValue.FindStringSubmatch(line)
+	return simpleValue().ReplaceAllStringFunc(block, func(line string) string {
+		m := simpleValue().FindStringSubmatch(line)
 		return m[1] + ": '" + strings.ReplaceAll(m[2], "'", "''") + "'"
 	})
 }

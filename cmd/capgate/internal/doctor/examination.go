@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/control"
 	"github.com/capgate/capgate/cmd/capgate/internal/installed"
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/cmd/capgate/internal/sessions"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
@@ -137,13 +137,13 @@ func (x Examination) hooks(event string) (hooks []settings.Hook, layers []*Layer
 	return hooks, layers
 }
 
-var enabledPlugin = regexp.MustCompile(`"(capgate@[^"]+)"\s*:\s*true`)
+var enabledPlugin = lazy.Regexp(`"(capgate@[^"]+)"\s*:\s*true`)
 
 // plugins returns the capgate plugins that the settings enable.
 func (x Examination) plugins() []string {
 	var found []string
 	for _, l := range x.Layers {
-		for _, m := range enabledPlugin.FindAllSubmatch(l.Text, -1) {
+		for _, m := range enabledPlugin().FindAllSubmatch(l.Text, -1) {
 			if name := "plugin " + string(m[1]); !slices.Contains(found, name) {
 				found = append(found, name)
 			}

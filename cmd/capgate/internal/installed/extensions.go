@@ -3,12 +3,12 @@ package installed
 import (
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/hook"
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
@@ -55,21 +55,21 @@ const extensionMark = "// capgate's gate for Oh My Pi"
 func IsExtension(text []byte) bool { return strings.HasPrefix(string(text), extensionMark) }
 
 var (
-	extensionEnv     = regexp.MustCompile(`(?m)^const ENV: Record<string, string> = (\{.*\});$`)
-	extensionEnvFile = regexp.MustCompile(`(?m)^const ENV_FILE: string = ("[^\n]*");$`)
-	extensionHook    = regexp.MustCompile(`(?m)^const HOOK: string = ("[^\n]*");$`)
+	extensionEnv     = lazy.Regexp(`(?m)^const ENV: Record<string, string> = (\{.*\});$`)
+	extensionEnvFile = lazy.Regexp(`(?m)^const ENV_FILE: string = ("[^\n]*");$`)
+	extensionHook    = lazy.Regexp(`(?m)^const HOOK: string = ("[^\n]*");$`)
 )
 
 // ParseExtension reads what an extension that we wrote was filled in with. ours is false where it is no extension of ours.
 func ParseExtension(text []byte) (x Extension, ours bool) {
 	x.Env = map[string]string{}
-	if m := extensionEnv.FindSubmatch(text); m != nil {
+	if m := extensionEnv().FindSubmatch(text); m != nil {
 		_ = json.Unmarshal(m[1], &x.Env)
 	}
-	if m := extensionEnvFile.FindSubmatch(text); m != nil {
+	if m := extensionEnvFile().FindSubmatch(text); m != nil {
 		x.EnvFile, _ = strconv.Unquote(string(m[1]))
 	}
-	if m := extensionHook.FindSubmatch(text); m != nil {
+	if m := extensionHook().FindSubmatch(text); m != nil {
 		x.Hook, _ = strconv.Unquote(string(m[1]))
 	}
 	return x, IsExtension(text)

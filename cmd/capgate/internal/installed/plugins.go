@@ -5,12 +5,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client"
 	"github.com/capgate/capgate/capgate/decisionlog"
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 	"github.com/capgate/capgate/scope"
 )
@@ -51,9 +51,9 @@ func plugins(env capgate.Lookup, claude string) []Entry {
 }
 
 // DataName is what Claude Code 2.1.332 calls the data directory of a plugin, "capgate-market" for "capgate@market".
-func DataName(plugin string) string { return notInNames.ReplaceAllString(plugin, "-") }
+func DataName(plugin string) string { return notInNames().ReplaceAllString(plugin, "-") }
 
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInNames = lazy.Regexp(`[^A-Za-z0-9_-]`)
 
 // hasState reports whether a directory is the state of a hook of ours.
 func hasState(dir string) bool {

@@ -3,9 +3,9 @@ package probe
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/gates"
 )
 
@@ -56,7 +56,7 @@ func (c call) word() string {
 	case !gates.Shell(c.Tool):
 		return ""
 	}
-	found := words.FindAllStringSubmatch(c.command(), -1)
+	found := words().FindAllStringSubmatch(c.command(), -1)
 	if len(found) != 1 || !strings.HasPrefix(strings.TrimSpace(c.command()), "echo ") {
 		return ""
 	}
@@ -107,4 +107,4 @@ func parseCall(payload []byte) (c call) {
 	return c
 }
 
-var words = regexp.MustCompile(`\bcapgate-probe-([a-z0-9]+)\b`)
+var words = lazy.Regexp(`\bcapgate-probe-([a-z0-9]+)\b`)

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/lazy"
 	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 )
 
@@ -106,7 +106,7 @@ func pluginExport(a *cli.App, dir string, marketplace bool) error {
 		return fmt.Errorf("put the plugin in its place: %w", err)
 	}
 	a.Changed()
-	if !marketplace && oddPath.MatchString(dir) {
+	if !marketplace && oddPath().MatchString(dir) {
 		a.Warn("the client leaves a plugin's programs out of its shell where the folder's path has characters that shells read as their own: choose another than %s", dir)
 	}
 	if a.AsJSON {
@@ -123,13 +123,13 @@ func pluginExport(a *cli.App, dir string, marketplace bool) error {
 
 // oddPath matches a path that Claude Code 2.1.332 does not put on its shell's PATH, "with shell metacharacters" in its own
 // word; a path with one that it would take is named as well.
-var oddPath = regexp.MustCompile(`[^\w./@%+=,-]`)
+var oddPath = lazy.Regexp(`[^\w./@%+=,-]`)
 
-var semver = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-+.\w]*)$`)
+var semver = lazy.Regexp(`^v?(\d+\.\d+\.\d+[-+.\w]*)$`)
 
 // pluginVersion is this program's, as manifests have versions.
 func pluginVersion(b cli.Build) string {
-	if m := semver.FindStringSubmatch(b.Version); m != nil {
+	if m := semver().FindStringSubmatch(b.Version); m != nil {
 		return m[1]
 	}
 	return "0.0.0-devel"
