@@ -197,10 +197,15 @@ func (c Config) CapOn() bool { return c.Enabled.On() && !c.CapOff() }
 // Declares reports whether a spec or a list says which subagents there may be.
 func (c Config) Declares() bool { return c.Spec != "" || c.AllowedSubagents != "" }
 
+// Admits reports whether a subagent that is about to start has to be admitted, by a human or beforehand.
+func (c Config) Admits() bool {
+	return c.Admission != "" && gates.AdmissionMode(c.Admission) != gates.AdmissionOff
+}
+
 // GatesActive reports whether the subagent gates judge calls: a spec or an allow list is given, or spawns have to be
 // admitted, and no kill switch is on.
 func (c Config) GatesActive() bool {
-	return !c.Disable.On() && !c.DisableGates.On() && (c.Declares() || c.Admission != "" && c.Admission != "off")
+	return !c.Disable.On() && !c.DisableGates.On() && (c.Declares() || c.Admits())
 }
 
 // GuardActive reports whether writes to our own files are judged: while the cap or the gates are on, or may be, because

@@ -3,6 +3,8 @@ package capgate
 import (
 	"slices"
 	"strings"
+
+	"github.com/capgate/capgate/gates"
 )
 
 // Tools is a list of tools as a person writes it: names and globs with commas, | or white space between them, compared ignoring
@@ -36,6 +38,36 @@ func isToolName(entry string) bool {
 func (t Tools) Match(tool string) bool {
 	tool = strings.ToLower(tool)
 	return slices.ContainsFunc(t.Names(), func(name string) bool { return globMatches(strings.ToLower(name), tool) })
+}
+
+// JudgedTools returns the tools of Claude Code, names and globs, on which a hook with this configuration has a say; all says that
+// it has one on every tool, because it judges what subagents do. So it is known which calls must not be made where the
+// hook cannot run. Kill switches do not count: they come and go while the hook is installed.
+//
+// Writes are among them with the subagent gates alone. The cap without those leaves the main agent its shell, which
+// writes as well; then a hook that cannot run costs the capped tools, and the result can still be written up.
+func (c Config) JudgedTools() (tools []string, all bool) {
+	if c.Declares() || gates.AdmissionMode(c.Admission) == gates.AdmissionDeny {
+		return nil, true // of the calls that subagents make
+	}
+	if c.Enabled.On() {
+		for _, name := range c.CapTools.Or(DefaultCapTools).Names() {
+			tools = append(tools, asClientNames(name))
+		}
+	}
+	if c.Admits() {
+		tools = append(append(tools, gates.SpawnTools...), gates.WriteTools...)
+	}
+	return tools, slices.Contains(tools, "*")
+}
+
+// asClientNames returns the name of a tool as the client writes it, where that is known: the client's matchers know cases.
+func asClientNames(name string) string {
+	known := DefaultCapTools.Names()
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+		return known[i]
+	}
+	return name
 }
 
 // Or returns the list that is in force where otherwise is the default: it itself, the default where it names nothing, and both

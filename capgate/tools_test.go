@@ -1,6 +1,7 @@
 package capgate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,5 +56,34 @@ func TestWhatASlipWasMeantToBe(t *testing.T) {
 		"mcp__.*": "mcp__*", `"WebSearch"`: "WebSearch", "WebSearch;WebFetch": "WebSearch,WebFetch", `["Read"`: "Read", "Bash(git:*)": "Bash", "^(a|b)$": "", "?": "",
 	} {
 		require.Equal(t, want, ToolsMeant(entry), entry)
+	}
+}
+
+// A hook that cannot run costs what it would judge, and no more.
+func TestWhichToolsAConfigurationJudges(t *testing.T) {
+	capped := []string{"WebSearch", "WebFetch", "Agent", "Task", "Workflow"}
+	admitted := []string{"Agent", "Task", "Workflow", "Write", "Edit", "MultiEdit", "NotebookEdit"}
+	for _, c := range []struct {
+		config Config
+		tools  []string
+		all    bool
+	}{
+		{Config{}, nil, false},
+		{Config{Enabled: "1"}, capped, false},
+		{Config{Enabled: "1", DisableCap: "1", Disable: "1"}, capped, false},
+		{Config{Enabled: "1", CapTools: "websearch,mcp__Exa__*"}, []string{"WebSearch", "mcp__Exa__*"}, false},
+		{Config{Enabled: "1", CapTools: "a,*"}, []string{"a", "*"}, true},
+		{Config{Enabled: "1", CapTools: "mcp.x"}, capped, false},
+		{Config{Admission: "ask"}, admitted, false},
+		{Config{Admission: "ask", DisableGates: "1"}, admitted, false},
+		{Config{Admission: "off"}, nil, false},
+		{Config{Enabled: "1", Admission: "ask"}, append(slices.Clone(capped), admitted...), false},
+		{Config{Enabled: "1", Admission: "deny"}, nil, true},
+		{Config{Enabled: "1", AllowedSubagents: ","}, nil, true},
+		{Config{Spec: "/s"}, nil, true},
+	} {
+		tools, all := c.config.JudgedTools()
+		require.Equal(t, c.tools, tools, "%+v", c.config)
+		require.Equal(t, c.all, all, "%+v", c.config)
 	}
 }

@@ -1,5 +1,7 @@
 package gates
 
+import "slices"
+
 // The tools that start agents.
 const (
 	toolAgent    = "Agent"    // Claude Code
@@ -8,16 +10,20 @@ const (
 	toolOMPTask  = "task"     // Oh My Pi: one agent or a batch
 )
 
+// Tools of Claude Code, by what they do.
+var (
+	// SpawnTools start agents.
+	SpawnTools = []string{toolAgent, toolTask, toolWorkflow}
+	// WriteTools write the files that their input names.
+	WriteTools = []string{"Write", "Edit", "MultiEdit", "NotebookEdit"}
+)
+
 // toolOMPShell is Oh My Pi's shell.
 const toolOMPShell = "bash"
 
 // StartsAgents reports whether the tool starts agents: Agent, Task and Workflow of Claude Code, task of Oh My Pi.
 func StartsAgents(tool string) bool {
-	switch tool {
-	case toolAgent, toolTask, toolWorkflow, toolOMPTask:
-		return true
-	}
-	return false
+	return tool == toolOMPTask || slices.Contains(SpawnTools, tool)
 }
 
 // Shell reports whether the tool runs shell commands: Bash, PowerShell and Monitor of Claude Code, bash of Oh My Pi.
@@ -32,11 +38,7 @@ func Shell(tool string) bool {
 // Writes reports whether the tool writes the files its input names: Claude Code's Write, Edit, MultiEdit and
 // NotebookEdit, and Oh My Pi's write, edit and ast_edit.
 func Writes(tool string) bool {
-	switch tool {
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return true
-	}
-	return ompWrites(tool)
+	return ompWrites(tool) || slices.Contains(WriteTools, tool)
 }
 
 func ompWrites(tool string) bool { return tool == "write" || tool == "edit" || tool == toolASTEdit }

@@ -68,6 +68,9 @@ func ReadSettings(e capgate.Entry, envFile string, lookup capgate.Lookup) (capga
 	e.HasFile = true
 	c := loadConfig(e, lookup, err)
 	c.EnvFile = path
+	if c.Spec != "" && !filepath.IsAbs(c.Spec) { // so that a project's needs no absolute path
+		c.Spec = filepath.Join(filepath.Dir(path), c.Spec)
+	}
 	return c, e.Settings(lookup)
 }
 

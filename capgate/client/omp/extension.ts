@@ -12,11 +12,14 @@
 // - Extensions that are given by -e are not loaded into revived agents, and none at all into subagents of plan mode.
 
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
+// The hook. A name alone stands in a project, which others have as well: it is looked for on PATH and where install puts it.
 const HOOK: string = "@HOOK@";
 const ENV: Record<string, string> = {};
-// The settings of this installation, read by the hook at each call.
+// The settings of this installation, read by the hook at each call. A relative path begins in the project.
 const ENV_FILE: string = "";
 
 interface Entry {
@@ -56,8 +59,26 @@ const REFUSED_OTHER = "User did not approve this call. Continue without it.";
 
 const env = { ...process.env, ...ENV };
 
+const hookProgram = isAbsolute(HOOK) ? HOOK : search(HOOK);
+const envFile =
+	ENV_FILE && !isAbsolute(ENV_FILE) ? join(dirname(fileURLToPath(import.meta.url)), "..", "..", ENV_FILE) : ENV_FILE;
+
+// search finds a program, or "" where there is none: then a project's extension judges nothing, since whoever works there
+// without capgate has to be able to.
+function search(name: string): string {
+	const data = process.env.XDG_DATA_HOME || join(process.env.HOME || "/", ".local", "share");
+	for (const dir of [...(process.env.PATH ?? "").split(delimiter), join(data, "capgate", "bin")]) {
+		const file = join(dir, process.platform === "win32" ? `${name}.exe` : name);
+		try {
+			accessSync(file, constants.X_OK);
+			if (isAbsolute(file)) return file;
+		} catch {} // not there
+	}
+	return "";
+}
+
 // A little over the hook's own deadline, and less than the 30 s after which the client would block in its own words.
-const deadline = Number(ENV_FILE ? deadlineIn(ENV_FILE) : env.CAPGATE_DEADLINE_MS);
+const deadline = Number(envFile ? deadlineIn(envFile) : env.CAPGATE_DEADLINE_MS);
 const timeout = Math.min((deadline > 0 ? deadline : 2000) + 1000, 25_000);
 
 // deadlineIn finds the deadline in the environment file, as it was when the client started.
@@ -78,6 +99,7 @@ const FIRST = Symbol.for("capgate.first-session");
 const shared = globalThis as unknown as Record<symbol, Context["sessionManager"] | undefined>;
 
 export default function capgate(pi: API): void {
+	if (!hookProgram) return;
 	pi.on("session_start", async (_event, ctx) => {
 		shared[FIRST] ??= ctx.sessionManager;
 		if (!ctx.sessionManager.getEntries().some(entry => entry.type === "session_init")) {
@@ -124,21 +146,21 @@ function ask(call: string): Promise<Answer> {
 	return new Promise((resolve, reject) => {
 		let out = "";
 		let err = "";
-		const hook = spawn(HOOK, ["--client", "omp", ...(ENV_FILE ? ["--env-file", ENV_FILE] : [])], { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+		const hook = spawn(hookProgram, ["--client", "omp", ...(envFile ? ["--env-file", envFile] : [])], { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
 		const give = (settle: () => void): void => {
 			clearTimeout(timer);
 			hook.kill("SIGKILL"); // it may be in the middle of something; once it has ended this does nothing
 			settle();
 		};
 		const timer = setTimeout(
-			() => give(() => reject(new Error(`${HOOK} has not answered within ${timeout} ms`))),
+			() => give(() => reject(new Error(`${hookProgram} has not answered within ${timeout} ms`))),
 			timeout,
 		);
-		hook.on("error", error => give(() => reject(new Error(`${HOOK} cannot be run: ${error.message}`))));
+		hook.on("error", error => give(() => reject(new Error(`${hookProgram} cannot be run: ${error.message}`))));
 		hook.stdin.on("error", () => {}); // it may answer without having read everything
 		hook.stdout.setEncoding("utf8").on("data", text => {
 			out += text;
-			if (out.length > LONGEST_ANSWER) give(() => reject(new Error(`${HOOK} does not stop answering`)));
+			if (out.length > LONGEST_ANSWER) give(() => reject(new Error(`${hookProgram} does not stop answering`)));
 		});
 		hook.stderr.setEncoding("utf8").on("data", text => {
 			err = (err + text).slice(0, 300);
@@ -147,12 +169,12 @@ function ask(call: string): Promise<Answer> {
 			give(() => {
 				if (code !== 0) {
 					const said = err.trim() ? `, saying ${JSON.stringify(err.trim())}` : "";
-					reject(new Error(`${HOOK} ended with ${signal ?? `status ${code}`}${said}`));
+					reject(new Error(`${hookProgram} ended with ${signal ?? `status ${code}`}${said}`));
 					return;
 				}
 				const answer = read(out);
 				if (answer) resolve(answer);
-				else reject(new Error(`${HOOK} gave no verdict but ${JSON.stringify(out.slice(0, 200))}`));
+				else reject(new Error(`${hookProgram} gave no verdict but ${JSON.stringify(out.slice(0, 200))}`));
 			}),
 		);
 		hook.stdin.end(call);

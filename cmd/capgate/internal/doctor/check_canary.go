@@ -14,6 +14,7 @@ import (
 
 	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/cmd/capgate/internal/cli"
+	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 	"github.com/capgate/capgate/cmd/capgate/internal/shell"
 	"github.com/capgate/capgate/ledger"
@@ -25,7 +26,7 @@ func checkCanary(x Examination) []Finding {
 	f := findings{check: "canary"}
 	hooks, layers := x.hooks(settings.Judged)
 	for i, h := range hooks {
-		if info, err := x.Files.Stat(h.Program()); err != nil || !info.Mode().IsRegular() {
+		if info, err := x.Files.Stat(installed.Program(h, x.around)); err != nil || !info.Mode().IsRegular() {
 			continue // said already
 		}
 		if err := x.Canary(h, x.Config.CapTools); err != nil {

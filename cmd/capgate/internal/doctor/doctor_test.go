@@ -76,9 +76,18 @@ func TestTheDoctorFinds(t *testing.T) {
 		{"no onFailure", "hook", Fail, "has no onFailure: block", func(t *testing.T, p *setuptest.Patient) { p.Edit(`,\s*"onFailure": "block"`, "") }},
 		{"no timeout", "hook", Warn, "has a timeout of 0 s", func(t *testing.T, p *setuptest.Patient) { p.Edit(`"timeout": 10,`, "") }},
 		{"a matcher", "hook", Fail, "stands under a matcher", func(t *testing.T, p *setuptest.Patient) {
-			p.Edit(`"PreToolUse": \[\s*\{`, `"PreToolUse": [ { "matcher": "Bash",`)
+			p.Edit(`"matcher": "\^\(\?:[^"]*"`, `"matcher": "Bash"`)
 		}},
-		{"a relative path", "hook", Fail, "capgate-hook in ", func(t *testing.T, p *setuptest.Patient) { p.Edit(regexp.QuoteMeta(p.Hook), "capgate-hook") }},
+		{"one matcher is gone", "hook", Fail, "stands under a matcher", func(t *testing.T, p *setuptest.Patient) {
+			p.Edit(`"matcher": "\^\(\?![^"]*"`, `"matcher": "Bash"`)
+		}},
+		{"more is capped than blocked", "hook", Fail, "does not block mcp__exa__*", func(t *testing.T, p *setuptest.Patient) {
+			p.Set("CAPGATE_CAP_TOOLS=WebSearch,mcp__exa__*")
+		}},
+		{"a list by hand", "hook", Fail, "does not block the calls of subagents", func(t *testing.T, p *setuptest.Patient) {
+			p.Set("CAPGATE_ALLOWED_SUBAGENTS=a")
+		}},
+		{"a relative path", "hook", Fail, "capgate-hook for ^(?:", func(t *testing.T, p *setuptest.Patient) { p.Edit(regexp.QuoteMeta(p.Hook), "capgate-hook") }},
 		{"no SessionEnd", "hook", Warn, "no entry for SessionEnd", func(t *testing.T, p *setuptest.Patient) { p.Edit(`"SessionEnd"`, `"Stop"`) }},
 		{"disableAllHooks", "settings", Fail, "has disableAllHooks", func(t *testing.T, p *setuptest.Patient) { p.Edit(`^\{`, `{ "disableAllHooks": true,`) }},
 		{"a broken file", "settings", Fail, "line 1, column", func(t *testing.T, p *setuptest.Patient) {
@@ -90,10 +99,10 @@ func TestTheDoctorFinds(t *testing.T) {
 			p.Edit(`^\{`, `{ "enabledPlugins": {"capgate@market": true},`)
 		}},
 		{"an old client", "client", Fail, "Claude Code 2.1.294", func(t *testing.T, p *setuptest.Patient) {
-			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(p.Hook), "claude"), []byte("#!/bin/sh\necho 2.1.294\n"), 0o700))
+			require.NoError(t, os.WriteFile(p.Client, []byte("#!/bin/sh\necho 2.1.294\n"), 0o700))
 		}},
 		{"no client", "client", Warn, "not on PATH", func(t *testing.T, p *setuptest.Patient) {
-			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(p.Hook), "claude")))
+			require.NoError(t, os.Remove(p.Client))
 		}},
 		{"a kill switch", "switch", Warn, "CAPGATE_DISABLE_CAP=1, from ", func(t *testing.T, p *setuptest.Patient) {
 			p.Set("CAPGATE_DISABLE_CAP=1")
@@ -314,7 +323,7 @@ func TestTheDoctorIsContentWithWhatTheWiringPageSays(t *testing.T) {
 		_, text, found := strings.Cut(string(page), "\n```"+fence+"\n")
 		text, _, closed := strings.Cut(text, "\n```")
 		require.True(t, found && closed, fence)
-		return []byte(strings.NewReplacer("/usr/local/bin/capgate-hook", p.Hook, "/home/you", p.Home).Replace(text))
+		return []byte(strings.NewReplacer("/usr/local/bin/capgate-hook", filepath.Join(filepath.Dir(p.Client), "capgate-hook"), "/home/you", p.Home).Replace(text))
 	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(p.EnvFile()), 0o700))
 	require.NoError(t, os.WriteFile(p.Settings("user"), block("json"), 0o600))

@@ -124,7 +124,20 @@ func (x Examination) ignored() (all []capgate.Variable) {
 	return all
 }
 
-// hooks returns the installed entries for an event, with the files they stand in.
+// groups returns the installed entries for an event and their matchers, with the files they stand in.
+func (x Examination) groups(event string) (groups []settings.Group, layers []*Layer) {
+	for _, l := range x.Layers {
+		if l.Doc == nil {
+			continue
+		}
+		for _, g := range l.Doc.Groups(event, settings.IsOurs) {
+			groups, layers = append(groups, g), append(layers, l)
+		}
+	}
+	return groups, layers
+}
+
+// hooks returns the commands that are installed for an event, with the files they stand in.
 func (x Examination) hooks(event string) (hooks []settings.Hook, layers []*Layer) {
 	for _, l := range x.Layers {
 		if l.Doc == nil {

@@ -15,7 +15,7 @@ import (
 // Extension is Oh My Pi's extension of ours.
 type Extension struct {
 	Place, Path string
-	Hook        string            // the program that it runs
+	Hook        string            // the program that it runs; a name alone = it looks for it
 	Env         map[string]string // what it sets for it
 	EnvFile     string            // and the environment file that it names; "" = none
 }
@@ -28,6 +28,10 @@ func Extensions(lookup capgate.Lookup, dir string) []Extension {
 		text, err := settings.ReadFile(path)
 		if x, ours := ParseExtension(text); err == nil && ours {
 			x.Place, x.Path = place, path
+			x.Hook = Search(x.Hook, lookup)
+			if x.EnvFile != "" && !filepath.IsAbs(x.EnvFile) {
+				x.EnvFile = filepath.Join(base, "..", x.EnvFile) // begins in the project, as the extension has it
+			}
 			found = append(found, x)
 		}
 	}

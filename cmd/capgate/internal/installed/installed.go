@@ -7,6 +7,7 @@ package installed
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/capgate/capgate/capgate"
@@ -29,6 +30,7 @@ type Entry struct {
 	Client string // a name of package client
 	Place  string
 	File   string // the settings file, the plugin's directory or its state, the extension
+	Hook   string // the program that it runs
 	Plugin string // its name, "capgate@market"; "" where it is none, or not known
 	Config capgate.Config
 
@@ -50,14 +52,14 @@ func List(lookup capgate.Lookup, dir string) []Entry {
 	var all []Entry
 	for _, l := range layers {
 		for _, h := range l.Doc.Hooks(settings.Judged, settings.IsOurs) {
-			e := Entry{Client: client.Claude, Place: l.Place, File: l.Path}
+			e := Entry{Client: client.Claude, Place: l.Place, File: l.Path, Hook: Program(h, project)}
 			e.Config, e.Settings = read(h, project)
 			all = append(all, e)
 		}
 	}
 	all = append(all, plugins(env, ClaudeDir(lookup))...)
 	for _, x := range Extensions(lookup, dir) {
-		e := Entry{Client: client.OMP, Place: x.Place, File: x.Path}
+		e := Entry{Client: client.OMP, Place: x.Place, File: x.Path, Hook: x.Hook}
 		e.Config, e.Settings = x.read(lookup)
 		all = append(all, e)
 	}
@@ -162,6 +164,47 @@ func inHome(lookup capgate.Lookup, names ...string) string {
 		return ""
 	}
 	return filepath.Join(append([]string{home}, names...)...)
+}
+
+// ProgramDir is where install puts our programs, "" where the environment names no directory. By the XDG base directory
+// specification a relative XDG_DATA_HOME is ignored.
+func ProgramDir(lookup capgate.Lookup) string {
+	base := inHome(lookup, ".local", "share")
+	if data, _ := lookup("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		base = data
+	}
+	if base == "" {
+		return ""
+	}
+	return filepath.Join(base, "capgate", "bin")
+}
+
+// Program is the file that an entry runs in an environment. One that is looked for and not found stays a name.
+func Program(h settings.Hook, lookup capgate.Lookup) string {
+	if !h.Searched() {
+		return h.Program()
+	}
+	return Search(h.Program(), lookup)
+}
+
+// Search looks for a program that a project's settings name without a path, as they do: on PATH, then where install puts it.
+// What is not found stays a name.
+func Search(name string, lookup capgate.Lookup) string {
+	if filepath.Base(name) != name {
+		return name
+	}
+	path, _ := lookup("PATH")
+	windows := runtime.GOOS == "windows"
+	for _, dir := range append(filepath.SplitList(path), ProgramDir(lookup)) {
+		file := filepath.Join(dir, name)
+		if windows {
+			file += ".exe"
+		}
+		if info, err := os.Stat(file); filepath.IsAbs(file) && err == nil && info.Mode().IsRegular() && (windows || info.Mode()&0o111 != 0) {
+			return file
+		}
+	}
+	return name
 }
 
 // ManagedSettings are the places of an organisation's settings.

@@ -37,15 +37,16 @@ func envFilePath(settingsFile, name, scope string) (path, called string) {
 	case name == client.OMP:
 		file = "omp.env"
 	}
-	dir := filepath.Dir(filepath.Dir(settingsFile))
+	return filepath.Join(projectOf(settingsFile, name), ".capgate", file), ".capgate/" + file
+}
+
+// projectOf returns the project whose file of a client it is: PROJECT/.claude/settings.json, PROJECT/.omp/extensions/capgate.ts.
+func projectOf(file, name string) string {
+	dir := filepath.Dir(filepath.Dir(file))
 	if name == client.OMP {
 		dir = filepath.Dir(dir)
 	}
-	path = filepath.Join(dir, ".capgate", file)
-	if name == client.OMP {
-		return path, path // its extension has no directory of the project to begin in
-	}
-	return path, filepath.Join(".capgate", file)
+	return dir
 }
 
 // namedEnvFile returns the environment file that an installation names already, "" where there is none.

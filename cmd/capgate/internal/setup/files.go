@@ -63,17 +63,19 @@ func clientDir(lookup capgate.Lookup, name, scope string) (string, error) {
 	return "", cli.Usagef("--scope is %q: it takes user, project or local", scope)
 }
 
-// read reads a file that is to be replaced: nil where there is none, an error where replacing it would do harm.
+// read reads a file that is to be replaced: nil where there is none, an error where replacing it would do harm. A symbolic link,
+// as those who keep their settings elsewhere have, is read through and written through.
 func read(file string) ([]byte, error) {
-	info, err := os.Lstat(file)
+	file, err := throughLinks(file)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read settings: %w", err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, _ := os.Readlink(file)
-		return nil, fmt.Errorf("%s is a symbolic link to %s: replacing it would cut the link, put the hook into that file by hand (see README)", file, target)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file: move it away first", file)
 	case info.Size() > settings.MaxFile:
@@ -89,4 +91,27 @@ func read(file string) ([]byte, error) {
 		text = []byte{}
 	}
 	return text, nil
+}
+
+// maxLinks bounds a chain of symbolic links, as Linux does.
+const maxLinks = 40
+
+// throughLinks returns the file that a path means. That one need not exist.
+func throughLinks(path string) (string, error) {
+	for range maxLinks {
+		target, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link, or nothing at all
+		}
+		if !filepath.IsAbs(target) {
+			// The folder of a link may be reached by a link itself, from which .. leads elsewhere.
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", fmt.Errorf("follow the link %s: %w", path, err)
+			}
+			target = filepath.Join(dir, target)
+		}
+		path = target
+	}
+	return "", fmt.Errorf("%s: too many symbolic links: mend them first", path)
 }

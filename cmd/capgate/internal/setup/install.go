@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -84,18 +85,41 @@ func install(a *cli.App, t target, g gateFlags) error {
 	if err != nil {
 		return err
 	}
-	w.Portable = t.scope == ScopeProject
+	if t.scope == ScopeProject {
+		if w, err = portable(w, filepath.Dir(f.EnvPath), projectOf(f.Path, t.client), a.StateFlag != "" || a.LedgerFlag != ""); err != nil {
+			return err
+		}
+	}
 	p, err := PlanInstall(f, w)
 	if err != nil {
 		return err
 	}
-	settled := p.Env.Old != nil && string(p.Env.New) != string(p.Env.Old) // an entry elsewhere may name the file
+	// An entry elsewhere may name the file, and run the programs.
+	settled := p.Env.Old != nil && string(p.Env.New) != string(p.Env.Old) || slices.ContainsFunc(p.Copies, func(c Copy) bool { return c.Over })
 	if (p.Action == actionUpdated || settled) && !t.dryRun {
 		if err := a.OperatorOnly("the installation is not changed"); err != nil {
 			return err
 		}
 	}
 	return carryOut(a, p, t.dryRun)
+}
+
+// portable makes an installation a project's. base is the folder of its environment file, placed says that --state or --ledger was
+// given. What this shell's environment says of the state is one person's own.
+func portable(w Wiring, base, project string, placed bool) (Wiring, error) {
+	if placed {
+		return w, cli.Usagef("--scope project is for everybody who works on the project, and names no state directory and no ledger: leave --state and --ledger out, or take --scope local")
+	}
+	w.Portable, w.StateGiven, w.Ledger = true, false, ""
+	if w.Spec == "" {
+		return w, nil
+	}
+	if inside, err := filepath.Rel(project, w.Spec); err != nil || !filepath.IsLocal(inside) {
+		return w, cli.Usagef("--spec %s is outside the project %s, where others do not have it: move it into the project, or take --scope local", w.Spec, project)
+	}
+	spec, err := filepath.Rel(base, w.Spec)
+	w.Spec = filepath.ToSlash(spec)
+	return w, err
 }
 
 // gatherFile reads the client's file that is meant, and the environment file that belongs to it.
@@ -109,7 +133,7 @@ func gatherFile(a *cli.App, t target) (f File, err error) {
 	}
 	project := func(name string) (string, bool) {
 		if name == "CLAUDE_PROJECT_DIR" {
-			return filepath.Dir(filepath.Dir(f.Path)), true
+			return projectOf(f.Path, t.client), true
 		}
 		return a.Lookup(name)
 	}
@@ -161,16 +185,26 @@ func gatherWiring(a *cli.App, g gateFlags) (w Wiring, err error) {
 	default:
 		return w, cli.Usagef("--admission is %q: it takes off, ask or deny", g.admission)
 	}
-	w.Command, w.Args, err = hookProgram()
+	w.Programs, err = programsToStay(a.Lookup)
 	return w, err
 }
 
-// carryOut applies a plan, or shows it with --dry-run, and prints what was done.
+// carryOut applies a plan, or shows it with --dry-run, and prints what was done. What is taken away from the agent is said first.
 func carryOut(a *cli.App, p Plan, dryRun bool) error {
+	if !a.AsJSON {
+		printTakesAway(a.Printer, p.Result)
+	}
 	if p.DryRun = dryRun; dryRun {
 		p.Diff = string(diff.Diff(p.Env.Path, p.Env.Old, p.Env.Path, p.Env.New)) + string(diff.Diff(p.File, p.Old, p.File, p.New))
+		if p.Purge != nil {
+			p.Removed, p.Stays = p.Purge.files, p.Purge.stays
+		}
 	} else {
 		changed, err := apply(p, a.Now())
+		if err == nil && p.Purge != nil {
+			p.Removed, p.Stays, err = p.Purge.purge()
+			changed = changed || len(p.Removed) > 0
+		}
 		if changed {
 			a.Changed()
 		}
@@ -185,9 +219,25 @@ func carryOut(a *cli.App, p Plan, dryRun bool) error {
 	return nil
 }
 
+func printTakesAway(out *cli.Printer, r Result) {
+	if len(r.TakesAway) == 0 || r.Action == actionUnchanged {
+		return
+	}
+	out.Printf("takes away from the agent, wherever %s counts:\n", r.File)
+	for _, what := range r.TakesAway {
+		out.Printf("  - %s\n", what)
+	}
+}
+
 func printResult(out *cli.Printer, r Result) {
 	if r.DryRun {
 		_, _ = out.Write([]byte(r.Diff)) // bytes of a file, shown as a diff shows them
+		for _, path := range r.Programs {
+			out.Printf("would copy %s\n", path)
+		}
+		for _, path := range r.Removed {
+			out.Printf("would remove %s\n", path)
+		}
 		out.Printf("%s: %s, if it were not for --dry-run\n", r.File, r.Action)
 		return
 	}
@@ -199,16 +249,27 @@ func printResult(out *cli.Printer, r Result) {
 		}
 		out.Printf("changed: %s from %q to %q\n", v.Name, v.From, v.To)
 	}
+	if r.Aside != "" {
+		out.Printf("moved: a copy of an earlier installation, to %s\n", r.Aside)
+	}
 	switch r.Action {
 	case actionInstalled, actionUpdated:
 		if r.Backup != "" {
 			out.Printf("as it was: %s\n", r.Backup)
+		}
+		for _, path := range r.Programs {
+			out.Printf("copied: %s\n", path)
 		}
 		out.Printf("hook: %s\nsettings: %s, in force at the next call\nstate: %s\nnext: capgate doctor, then start a new session of the client\n", r.Hook, r.Env, r.State)
 	case actionRemoved:
 		if r.Kept != "" {
 			out.Printf("%s stays: more is in it than install writes, or it is not where install puts one\n", r.Kept)
 		}
-		out.Printf("the state directory with the ledger stays\n")
+	}
+	for _, path := range r.Removed {
+		out.Printf("removed: %s\n", path)
+	}
+	for _, what := range r.Stays {
+		out.Printf("stays: %s\n", what)
 	}
 }

@@ -35,6 +35,9 @@ session: install it for those.`,
 			if err != nil {
 				return err
 			}
+			if w.Programs, err = programsHere(); err != nil {
+				return err
+			}
 			text, err := extensionText(w, w.Variables(nil))
 			if err != nil {
 				return err

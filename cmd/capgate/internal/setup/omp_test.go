@@ -40,7 +40,7 @@ func TestOMPExtensionIsPrintedWithItsHookAndEnvironment(t *testing.T) {
 	p := setuptest.New(t)
 	out, exit := p.Run("omp", "extension", "--subagents", "scout", "--admission", "ask")
 	require.Equal(t, 0, exit)
-	require.Contains(t, out, `const HOOK: string = "`+p.Hook+`";`)
+	require.Contains(t, out, `const HOOK: string = "`+filepath.Join(filepath.Dir(p.Client), hookProgram)+`";`)
 	require.Contains(t, out, `"CAPGATE_ALLOWED_SUBAGENTS":"scout"`)
 	require.Contains(t, out, `"CAPGATE_DATA_DIR":"`+p.State+`"`)
 	require.NotContains(t, out, claude.NoBackground)

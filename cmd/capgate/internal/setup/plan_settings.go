@@ -6,20 +6,21 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/capgate/capgate/capgate"
 	"github.com/capgate/capgate/capgate/client/claude"
 	"github.com/capgate/capgate/cmd/capgate/internal/setup/settings"
 )
 
 // withHook returns the settings with the hook in them, and whether one of ours was there before. Of the variables only those
 // stay that the client must see: the others are in the environment file, which wins.
-func withHook(old []byte, w Wiring, theirs []Variable) (text []byte, was bool, err error) {
+func withHook(old []byte, w Wiring, c capgate.Config, theirs []Variable) (text []byte, was bool, err error) {
 	d, err := settings.Parse(old)
 	if err != nil {
 		return nil, false, err
 	}
 	was = d.Wired()
 	for _, event := range settings.Events {
-		if err := d.SetHook(event, w.entry(event), settings.IsOurs); err != nil {
+		if err := d.SetHooks(event, w.groups(event, c), settings.IsOurs); err != nil {
 			return nil, false, err
 		}
 	}

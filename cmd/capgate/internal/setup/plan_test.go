@@ -14,7 +14,7 @@ import (
 	"github.com/capgate/capgate/cmd/capgate/internal/installed"
 )
 
-var wiring = Wiring{Command: "/bin/capgate-hook", Args: []string{}, State: "/state"}
+var wiring = Wiring{Programs: Programs{Command: "/bin/capgate-hook", Args: []string{}}, State: "/state"}
 
 func plan(t *testing.T, f File, w Wiring) Plan {
 	t.Helper()
@@ -181,8 +181,10 @@ func TestPlanOfAProjectIsOneCommandLineWithoutAStateDirectory(t *testing.T) {
 	w := wiring
 	w.Command, w.Portable = "/a b/capgate-hook", true
 	p := plan(t, f, w)
-	assert.Contains(t, string(p.New), `"command": "'/a b/capgate-hook' --env-file .capgate/env",`)
-	assert.NotContains(t, string(p.New), "args")
+	assert.Contains(t, string(p.New), `"command": "PATH=\"$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin\" capgate-hook --env-file .capgate/env",`)
+	for _, not := range []string{"args", "onFailure", "matcher", "/a b"} {
+		assert.NotContains(t, string(p.New), not)
+	}
 	assert.Equal(t, envHeader+"CAPGATE_ENABLED=1\n", string(p.Env.New))
 	assert.Equal(t, "/state", p.State)
 	assert.Equal(t, actionUnchanged, plan(t, f.after(p), w).Action)

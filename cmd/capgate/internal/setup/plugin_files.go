@@ -87,15 +87,15 @@ func (w *pluginWriter) program(name, from string) {
 
 // plugin writes all files of the plugin.
 func (w *pluginWriter) plugin(version string) {
-	command, args, err := hookProgram()
+	ours, err := programsHere()
 	if err != nil {
 		w.err = err
 		return
 	}
 	hook := "capgate" + exe()
-	if len(args) == 0 {
-		hook = "capgate-hook" + exe()
-		w.program(hook, command)
+	if len(ours.Args) == 0 {
+		hook = hookProgram + exe()
+		w.program(hook, ours.Command)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *pluginWriter) plugin(version string) {
 	hooks := map[string]any{}
 	for _, event := range settings.Events {
 		// The client puts its value in the place of ${CLAUDE_PLUGIN_ROOT}, without a shell.
-		entry := settings.Entry(event, "${CLAUDE_PLUGIN_ROOT}/bin/"+hook, append(slices.Clone(args), "--env", "CAPGATE_ENABLED=1"))
+		entry := settings.Entry(event, "${CLAUDE_PLUGIN_ROOT}/bin/"+hook, append(slices.Clone(ours.Args), "--env", "CAPGATE_ENABLED=1"))
 		hooks[event] = []any{map[string]any{"hooks": []any{entry}}}
 	}
 	w.json("hooks/hooks.json", map[string]any{"hooks": hooks})

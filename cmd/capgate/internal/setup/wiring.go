@@ -1,11 +1,8 @@
 package setup
 
 import (
-	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -34,11 +31,11 @@ type Variable struct{ Name, Value string }
 
 // Wiring is what an installation is to say: the hook, and the variables that it needs.
 type Wiring struct {
-	Command string // the hook
-	Args    []string
+	Programs
 	EnvFile string // the environment file, as the entry calls it; "" = none
 	// Portable says that the installation is a project's, whose files other people and other clients read: where nobody
-	// named a state directory it is each one's own, and the entry is one command line, since those clients ignore args.
+	// named a state directory it is each one's own; the entry names no absolute path, lets calls through where there is no
+	// capgate, and is one command line, since those clients ignore args.
 	Portable bool
 
 	State      string // the state directory
@@ -61,19 +58,34 @@ func (w Wiring) arguments() []string {
 
 // line is the hook's command line, for people and for a shell.
 func (w Wiring) line() string {
-	words := []string{shell.Word(w.Command)}
+	command, prefix := w.Command, ""
+	if w.Portable {
+		command, prefix = filepath.Base(strings.TrimSuffix(command, ".exe")), settings.FindProgram
+	}
+	words := []string{shell.Word(command)}
 	for _, arg := range w.arguments() {
 		words = append(words, shell.Word(arg))
 	}
-	return strings.Join(words, " ")
+	return prefix + strings.Join(words, " ")
 }
 
-// entry is the hook's entry for an event.
-func (w Wiring) entry(event string) settings.Hook {
-	if w.Portable && runtime.GOOS != "windows" {
-		return settings.Entry(event, w.line(), nil)
+// groups are the hook's groups for an event, with a configuration. Where the hook judges some tools only, those alone are
+// blocked when it cannot run.
+func (w Wiring) groups(event string, c capgate.Config) []settings.Group {
+	if w.Portable {
+		h := settings.Entry(event, w.line(), nil)
+		h.OnFailure = ""
+		return []settings.Group{{Hook: h}}
 	}
-	return settings.Entry(event, w.Command, w.arguments())
+	h := settings.Entry(event, w.Command, w.arguments())
+	tools, all := c.JudgedTools()
+	if event != settings.Judged || all {
+		return []settings.Group{{Hook: h}}
+	}
+	others := h
+	others.OnFailure = ""
+	judged, rest := claude.Matcher(tools)
+	return []settings.Group{{Matcher: judged, Hook: h}, {Matcher: rest, Hook: others}}
 }
 
 // Variables returns what the installation sets, over the variables that it has had.
@@ -150,25 +162,4 @@ func (w Wiring) state(env []Variable) string {
 		return env[i].Value
 	}
 	return w.State
-}
-
-// hookProgram returns the hook beside this program: capgate-hook, or this program with the argument hook.
-func hookProgram() (command string, args []string, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, fmt.Errorf("find this program: %w", err)
-	}
-	beside := filepath.Join(filepath.Dir(self), "capgate-hook"+exe())
-	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && (info.Mode()&0o111 != 0 || runtime.GOOS == "windows") {
-		return beside, []string{}, nil
-	}
-	return self, []string{"hook"}, nil
-}
-
-// exe ends the name of a program.
-func exe() string {
-	if runtime.GOOS == "windows" {
-		return ".exe"
-	}
-	return ""
 }

@@ -41,6 +41,10 @@ const (
 	Timeout = 10
 )
 
+// FindProgram stands before the program of an entry in a project's settings, which name no absolute path: a shell finds our
+// programs on PATH, or where install puts them.
+const FindProgram = `PATH="$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin" `
+
 // Entry returns the entry by which a client runs our hook at an event.
 func Entry(event, command string, args []string) Hook {
 	h := Hook{Type: TypeCommand, Command: command, Args: args, Timeout: Timeout}
@@ -50,20 +54,22 @@ func Entry(event, command string, args []string) Hook {
 	return h
 }
 
-// IsOurs recognises an entry of ours at any path.
+// IsOurs recognises an entry of ours at any path: by the program that runs, and by no other word.
 func IsOurs(h Hook) bool {
-	if words := h.words(); h.Args == nil && len(words) > 0 && isHook(words[0], words[1:]) {
-		return true
+	if h.Args != nil {
+		return isHook(h.Command, h.Args)
 	}
-	return isHook(h.Command, h.Args)
+	words := h.words()
+	return len(words) > 0 && isHook(words[0], words[1:])
 }
 
 // words are those of a command line in the shell form. One in which a shell does more than split words has a first word all
 // the same, and so has one that is no shell's: C:\capgate-hook.exe.
 func (h Hook) words() []string {
-	first, rest := shell.FirstWord(h.Command)
+	line := strings.TrimPrefix(h.Command, FindProgram)
+	first, rest := shell.FirstWord(line)
 	plain := append([]string{first}, strings.Fields(rest)...)
-	if words, ok := shell.Words(h.Command); ok && !isHook(plain[0], plain[1:]) {
+	if words, ok := shell.Words(line); ok && !isHook(plain[0], plain[1:]) {
 		return words
 	}
 	return plain
@@ -87,7 +93,7 @@ func (h Hook) Program() string {
 func (h Hook) Arguments() []string {
 	args := h.Args
 	if h.Args == nil {
-		words, ok := shell.Words(h.Command)
+		words, ok := shell.Words(strings.TrimPrefix(h.Command, FindProgram))
 		if !ok || len(words) == 0 {
 			return nil
 		}
@@ -98,6 +104,9 @@ func (h Hook) Arguments() []string {
 	}
 	return args
 }
+
+// Searched reports whether the entry's program is looked for: it is named without a path.
+func (h Hook) Searched() bool { return strings.HasPrefix(h.Command, FindProgram) }
 
 // Wired reports whether the settings have an entry of ours for some event.
 func (d *Doc) Wired() bool {

@@ -36,6 +36,10 @@ func TestWhichEntriesAreOurs(t *testing.T) {
 		{Hook{Command: `'/it'\''s/other'`}, false, "/it's/other", []string{}},
 		{Hook{Command: "capgate-hook | tee log"}, true, "capgate-hook", nil},
 		{Hook{Command: "guard.sh capgate-hook"}, false, "guard.sh", []string{"capgate-hook"}},
+		{Hook{Command: FindProgram + "capgate-hook --env-file .capgate/env"}, true, "capgate-hook", []string{"--env-file", ".capgate/env"}},
+		{Hook{Command: FindProgram + "capgate hook --env-file .capgate/env"}, true, "capgate", []string{"--env-file", ".capgate/env"}},
+		{Hook{Command: FindProgram + "other capgate-hook"}, false, "other", []string{"capgate-hook"}},
+		{Hook{Command: "tee -a /var/log/capgate-hook"}, false, "tee", []string{"-a", "/var/log/capgate-hook"}},
 		{Hook{Command: ""}, false, "", nil},
 	} {
 		require.Equal(t, c.ours, IsOurs(c.hook), "%q", c.hook)
@@ -51,7 +55,7 @@ func TestWiredIsSomeEventAndInstalledIsAll(t *testing.T) {
 	for i, event := range Events {
 		require.Equal(t, i > 0, d.Wired())
 		require.False(t, d.Installed())
-		require.NoError(t, d.SetHook(event, hook, ours))
+		require.NoError(t, d.SetHooks(event, []Group{{Hook: hook}}, ours))
 	}
 	require.True(t, d.Wired())
 	require.True(t, d.Installed())
@@ -85,7 +89,7 @@ func TestWhatChangesNothingLeavesEveryByte(t *testing.T) {
 		"as an escape":          func(d *Doc) { require.NoError(t, d.SetEnv("B", "2")) },
 		"no such variable":      func(d *Doc) { d.UnsetEnv("C") },
 		"no entry of ours":      func(d *Doc) { d.RemoveHooks(ours) },
-		"no such member at all": func(d *Doc) { d.removeEntries("W", ours, nil, 0) },
+		"no such member at all": func(d *Doc) { d.removeEntries("W", ours, nil) },
 	} {
 		d, err := Parse([]byte(text))
 		require.NoError(t, err)
@@ -151,7 +155,7 @@ func TestAnEntryIsPutBehindTheOthers(t *testing.T) {
 	const other = `{"hooks":[{"command":"c"}]}`
 	d, err := Parse([]byte(`{"hooks":{"SessionEnd":[  ` + other + `]}}`))
 	require.NoError(t, err)
-	require.NoError(t, d.SetHook("SessionEnd", Hook{Type: "command", Command: "capgate-hook"}, ours))
+	require.NoError(t, d.SetHooks("SessionEnd", []Group{{Hook: Hook{Type: "command", Command: "capgate-hook"}}}, ours))
 	require.True(t, d.edited)
 	require.Equal(t, `{"hooks":{"SessionEnd":[  `+other+`,  {"hooks":[{"type":"command","command":"capgate-hook"}]}]}}`, string(d.Bytes()))
 }
@@ -165,7 +169,7 @@ func TestAnEntryThatDiffersIsRewritten(t *testing.T) {
 		text := `{"hooks":{"PreToolUse":[{"hooks":[{"command":"c"},` + strings.Replace(same, c[0], c[1], 1) + `]}]}}`
 		d, err := Parse([]byte(text))
 		require.NoError(t, err)
-		require.NoError(t, d.SetHook("PreToolUse", hook, ours))
+		require.NoError(t, d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours))
 		require.Equal(t, c[0] == "", string(d.Bytes()) == text, "%q", c)
 		require.Equal(t, c[0] != "", d.edited)
 		require.Equal(t, []Hook{hook}, d.Hooks("PreToolUse", ours))
@@ -174,15 +178,41 @@ func TestAnEntryThatDiffersIsRewritten(t *testing.T) {
 }
 
 func TestWhichGroupsAreForAllTools(t *testing.T) {
-	for matcher, all := range map[string]bool{``: true, `"matcher":"",`: true, `"matcher":"*",`: true, `"matcher":".*",`: true, `"matcher":"Bash",`: false, `"matcher":7,`: false, `"matcher":[],`: false} {
+	for matcher, want := range map[string]string{``: "", `"matcher":"",`: "", `"matcher":"*",`: "", `"matcher":".*",`: "", `"matcher":"Bash",`: "Bash", `"matcher":7,`: noTool, `"matcher":[],`: noTool} {
 		text := `{"hooks":{"PreToolUse":[{"hooks":[{"command":"c"}]},{` + matcher + `"hooks":[{"command":"capgate-hook"}]}]}}`
 		d, err := Parse([]byte(text))
 		require.NoError(t, err)
-		require.Equal(t, !all, d.Matched("PreToolUse", ours), matcher)
-		require.False(t, d.Matched("Stop", ours))
-		require.NoError(t, d.SetHook("PreToolUse", hook, ours))
-		require.False(t, d.Matched("PreToolUse", ours))
-		require.Equal(t, all && matcher != "", matcher != "" && strings.Contains(string(d.Bytes()), matcher), "it is updated where it stands, if it stands for all tools")
+		require.Equal(t, []Group{{want, Hook{Command: "capgate-hook"}}}, d.Groups("PreToolUse", ours), matcher)
+		require.Empty(t, d.Groups("Stop", ours))
+		require.NoError(t, d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours))
+		require.Equal(t, []Group{{"", hook}}, d.Groups("PreToolUse", ours), matcher)
+		require.Equal(t, want == "" && matcher != "", matcher != "" && strings.Contains(string(d.Bytes()), matcher), "it is updated where it stands, if it stands for all tools")
+	}
+}
+
+// Of several groups each has the matcher that was asked for, an entry stays where its group has that, and others of ours go.
+func TestEachGroupHasItsMatcher(t *testing.T) {
+	rest := hook
+	rest.OnFailure = ""
+	want := []Group{{"^(?:A)$", hook}, {"^(?!(?:A)$).*", rest}}
+	const ours7 = `{"type":"command","command":"capgate-hook","timeout":7}`
+	for _, text := range []string{
+		`{}`,
+		`{"hooks":{"PreToolUse":[{"hooks":[{"command":"c"},` + ours7 + `]},{"matcher":"B","hooks":[` + ours7 + `]}]}}`,
+		`{"hooks":{"PreToolUse":[{"matcher":"^(?!(?:A)$).*","hooks":[` + ours7 + `,{"command":"c"},` + ours7 + `]},{"matcher":"^(?:A)$","hooks":[` + ours7 + `]}]}}`,
+	} {
+		d, err := Parse([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, d.SetHooks("PreToolUse", want, ours))
+		require.ElementsMatch(t, want, d.Groups("PreToolUse", ours), text)
+		once := string(d.Bytes())
+		require.Equal(t, strings.Contains(text, `"command":"c"`), strings.Contains(once, `"command":"c"`))
+		require.Equal(t, strings.Contains(text, `"matcher":"^(?!(?:A)$).*"`), strings.Index(once, "(?!") < strings.Index(once, "(?:A)$\""), "they stay where they stand")
+		d, err = Parse([]byte(once))
+		require.NoError(t, err)
+		require.NoError(t, d.SetHooks("PreToolUse", want, ours))
+		require.Equal(t, once, string(d.Bytes()))
+		require.Equal(t, []Hook{d.Groups("PreToolUse", ours)[0].Hook}, d.Hooks("PreToolUse", ours), "they run the same")
 	}
 }
 

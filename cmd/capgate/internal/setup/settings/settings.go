@@ -159,54 +159,80 @@ func (d *Doc) Flag(name string) bool {
 	return ok && value.Bool()
 }
 
-// Hooks returns the entries of an event that ours accepts.
+// Hooks returns the entries of an event that ours accepts. Entries that differ in nothing but what the client does when they fail
+// are one: each call is of one of them, by their matchers.
 func (d *Doc) Hooks(event string, ours func(Hook) bool) []Hook {
 	var found []Hook
-	d.eachEntry(event, func(_ *hujson.Object, _ *hujson.Array, _ int, h Hook) bool {
-		if ours(h) {
-			found = append(found, h)
+	for _, g := range d.Groups(event, ours) {
+		if !slices.ContainsFunc(found, func(h Hook) bool { return sameCommand(h, g.Hook) }) {
+			found = append(found, g.Hook)
 		}
-		return false
-	})
+	}
 	return found
 }
 
-// SetHook makes hook the one entry of ours for the event. An older entry is updated where it stands, if it stands for all
-// tools; others of ours are removed.
-func (d *Doc) SetHook(event string, hook Hook, ours func(Hook) bool) error {
-	keep, at := d.updatable(event, ours)
-	d.removeEntries(event, ours, keep, at)
-	if keep != nil {
-		// Removing may have moved it, within its list only.
-		for i := range keep.Elements {
-			if h, ok := entry(keep.Elements[i]); ok && ours(h) && !equal(h, hook) {
-				keep.Elements[i].Value = d.value(hook, 5).Value
-				d.edited = true
-			}
+// sameCommand reports whether two entries run the same.
+func sameCommand(a, b Hook) bool {
+	return a.Command == b.Command && (a.Args == nil) == (b.Args == nil) && slices.Equal(a.Args, b.Args)
+}
+
+// Group is a hook entry with the matcher of the group that it stands in; "" = all tools.
+type Group struct {
+	Matcher string
+	Hook    Hook
+}
+
+// SetHooks makes the groups all that an event has of ours, each with one entry. An older entry is updated where it stands, if
+// its group has the same matcher; others of ours are removed.
+func (d *Doc) SetHooks(event string, groups []Group, ours func(Hook) bool) error {
+	var kept []place
+	var missing []Group
+	for _, g := range groups {
+		at, ok := d.find(event, g.Matcher, kept, ours)
+		if !ok {
+			missing = append(missing, g)
+			continue
 		}
-		return nil
+		kept = append(kept, at)
+		if h, _ := entry(at.entries.Elements[at.i]); !equal(h, g.Hook) {
+			at.entries.Elements[at.i].Value = d.value(g.Hook, 5).Value
+			d.edited = true
+		}
 	}
-	hooks, err := d.child(d.object(), "hooks", 1)
-	if err != nil {
-		return err
+	d.removeEntries(event, ours, kept)
+	for _, g := range missing {
+		hooks, err := d.child(d.object(), "hooks", 1)
+		if err != nil {
+			return err
+		}
+		list, err := d.list(hooks, event, 2)
+		if err != nil {
+			return err
+		}
+		d.push(list, d.value(struct {
+			Matcher string `json:"matcher,omitempty"`
+			Hooks   []Hook `json:"hooks"`
+		}{g.Matcher, []Hook{g.Hook}}, 3), 3)
 	}
-	groups, err := d.list(hooks, event, 2)
-	if err != nil {
-		return err
-	}
-	d.push(groups, d.value(map[string]any{"hooks": []Hook{hook}}, 3), 3)
 	return nil
 }
 
-// updatable finds the first entry of ours that stands for all tools.
-func (d *Doc) updatable(event string, ours func(Hook) bool) (entries *hujson.Array, at int) {
+// place is where an entry stands.
+type place struct {
+	entries *hujson.Array
+	i       int
+}
+
+// find returns the first entry of ours in a group with the matcher that is none of those that are taken.
+func (d *Doc) find(event, matcher string, taken []place, ours func(Hook) bool) (found place, ok bool) {
 	d.eachEntry(event, func(group *hujson.Object, in *hujson.Array, i int, h Hook) bool {
-		if ours(h) && forAllTools(group) {
-			entries, at = in, i
+		at := place{in, i}
+		if ours(h) && matcherOf(group) == matcher && !slices.Contains(taken, at) {
+			found, ok = at, true
 		}
-		return entries != nil
+		return ok
 	})
-	return entries, at
+	return found, ok
 }
 
 // RemoveHooks removes the entries of ours from every event, and what held nothing else.
@@ -220,12 +246,12 @@ func (d *Doc) RemoveHooks(ours func(Hook) bool) {
 		events = append(events, name(m))
 	}
 	for _, event := range events {
-		d.removeEntries(event, ours, nil, 0)
+		d.removeEntries(event, ours, nil)
 	}
 }
 
-// removeEntries removes an event's entries of ours but the one at keep[at], and each container that this empties.
-func (d *Doc) removeEntries(event string, ours func(Hook) bool, keep *hujson.Array, at int) {
+// removeEntries removes an event's entries of ours but those that are kept, and each container that this empties.
+func (d *Doc) removeEntries(event string, ours func(Hook) bool, kept []place) {
 	hooks, ok := member(d.object(), "hooks").(*hujson.Object)
 	if !ok {
 		return
@@ -243,7 +269,7 @@ func (d *Doc) removeEntries(event string, ours func(Hook) bool, keep *hujson.Arr
 		}
 		before := len(entries.Elements)
 		for j := before - 1; j >= 0; j-- {
-			if h, ok := entry(entries.Elements[j]); ok && ours(h) && !(entries == keep && j == at) {
+			if h, ok := entry(entries.Elements[j]); ok && ours(h) && !slices.Contains(kept, place{entries, j}) {
 				removeElement(entries, j)
 			}
 		}
@@ -283,23 +309,34 @@ func (d *Doc) eachEntry(event string, visit func(group *hujson.Object, entries *
 	}
 }
 
-// Matched reports whether some entry of ours stands in a group that is not for all tools.
-func (d *Doc) Matched(event string, ours func(Hook) bool) bool {
-	found := false
+// Groups returns the entries of an event that ours accepts, with the matchers of their groups.
+func (d *Doc) Groups(event string, ours func(Hook) bool) []Group {
+	var found []Group
 	d.eachEntry(event, func(group *hujson.Object, _ *hujson.Array, _ int, h Hook) bool {
-		found = found || ours(h) && !forAllTools(group)
-		return found
+		if ours(h) {
+			found = append(found, Group{matcherOf(group), h})
+		}
+		return false
 	})
 	return found
 }
 
-// forAllTools reports whether a group's matcher is missing, empty, a star or matches everything.
-func forAllTools(group *hujson.Object) bool {
+// noTool is the matcher of a group whose matcher is no text: the client drops it.
+const noTool = "^$"
+
+// matcherOf returns a group's matcher, "" where it is missing, empty, a star or matches everything.
+func matcherOf(group *hujson.Object) string {
 	if len(group.Members) == 0 || member(group, "matcher") == nil {
-		return true
+		return ""
 	}
 	matcher, ok := member(group, "matcher").(hujson.Literal)
-	return ok && matcher.Kind() == '"' && slices.Contains([]string{"", "*", ".*"}, matcher.String())
+	switch {
+	case !ok || matcher.Kind() != '"':
+		return noTool
+	case slices.Contains([]string{"*", ".*"}, matcher.String()):
+		return ""
+	}
+	return matcher.String()
 }
 
 // entry reads a hook entry member by member: one that does not fit is noted, and hides nothing.

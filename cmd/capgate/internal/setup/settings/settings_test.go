@@ -16,8 +16,8 @@ func ours(h Hook) bool { return path.Base(h.Command) == "capgate-hook" }
 func install(t *testing.T, text string) string {
 	d, err := Parse([]byte(text))
 	require.NoError(t, err)
-	require.NoError(t, d.SetHook("PreToolUse", hook, ours))
-	require.NoError(t, d.SetHook("SessionEnd", hook, ours))
+	require.NoError(t, d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours))
+	require.NoError(t, d.SetHooks("SessionEnd", []Group{{Hook: hook}}, ours))
 	require.NoError(t, d.SetEnv("CAPGATE_ENABLED", "1"))
 	require.NoError(t, d.SetEnv("CAPGATE_DATA_DIR", "/state <&> ü"))
 	return string(d.Bytes())
@@ -160,7 +160,7 @@ func TestAnEntryForSomeToolsIsReplacedByOneForAll(t *testing.T) {
 	d, err := Parse([]byte(got))
 	require.NoError(t, err)
 	require.Equal(t, []Hook{hook}, d.Hooks("PreToolUse", ours))
-	require.False(t, d.Matched("PreToolUse", ours))
+	require.Empty(t, d.Groups("PreToolUse", ours)[0].Matcher)
 }
 
 func TestBrokenSettingsAreRefusedWithLineAndColumn(t *testing.T) {
@@ -186,7 +186,7 @@ func TestMembersOfAnotherKindAreRefused(t *testing.T) {
 	for _, text := range []string{`{"hooks":[]}`, `{"hooks":null}`, `{"hooks":{"PreToolUse":{}}}`, `{"hooks":{"PreToolUse":"x"}}`} {
 		d, err := Parse([]byte(text))
 		require.NoError(t, err)
-		require.ErrorContains(t, d.SetHook("PreToolUse", hook, ours), "mend it by hand")
+		require.ErrorContains(t, d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours), "mend it by hand")
 	}
 	d, err := Parse([]byte(`{"env":"x"}`))
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil || strings.Contains(text, "capgate") || strings.Contains(text, `\u`) {
 			return
 		}
-		if d.SetHook("PreToolUse", hook, ours) != nil || d.SetEnv("CAPGATE_ENABLED", "1") != nil {
+		if d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours) != nil || d.SetEnv("CAPGATE_ENABLED", "1") != nil {
 			return
 		}
 		installed := d.Bytes()
@@ -244,8 +244,8 @@ func TestAnEntryWithOtherMembersIsFoundAndRewritten(t *testing.T) {
 		require.NoError(t, err)
 		want.Type, want.Command, want.Args, want.OnFailure = hook.Type, hook.Command, hook.Args, hook.OnFailure
 		require.Equal(t, []Hook{want}, d.Hooks("PreToolUse", ours), text)
-		require.False(t, d.Matched("PreToolUse", ours))
-		require.NoError(t, d.SetHook("PreToolUse", hook, ours))
+		require.Empty(t, d.Groups("PreToolUse", ours)[0].Matcher)
+		require.NoError(t, d.SetHooks("PreToolUse", []Group{{Hook: hook}}, ours))
 		require.Equal(t, []Hook{hook}, d.Hooks("PreToolUse", ours), text)
 		require.Contains(t, string(d.Bytes()), `".*"`, "it is updated where it stands")
 	}

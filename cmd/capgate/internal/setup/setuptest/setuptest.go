@@ -17,7 +17,8 @@ import (
 // Patient is a scratch home with a real installation, whose hook is the built binary.
 type Patient struct {
 	Home, Project, State string
-	Hook                 string            // the program capgate-hook
+	Hook                 string            // the program capgate-hook, where install puts it
+	Client               string            // a program claude that says a version
 	Env                  map[string]string // the whole environment of its commands
 
 	t       *testing.T
@@ -35,7 +36,8 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-func binaries(t *testing.T) string {
+// Binaries is a folder with the built programs.
+func Binaries(t *testing.T) string {
 	if built.dir == "" {
 		dir, err := os.MkdirTemp("", "capgate-doctor-test")
 		require.NoError(t, err)
@@ -57,10 +59,12 @@ func New(t *testing.T) *Patient {
 		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	for _, name := range []string{"capgate", "capgate-hook"} {
-		require.NoError(t, os.Link(filepath.Join(binaries(t), name), filepath.Join(bin, name)))
+		require.NoError(t, os.Link(filepath.Join(Binaries(t), name), filepath.Join(bin, name)))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho '2.1.332 (Claude Code)'\n"), 0o700))
-	p.capgate, p.Hook = filepath.Join(bin, "capgate"), filepath.Join(bin, "capgate-hook")
+	p.Client = filepath.Join(bin, "claude")
+	require.NoError(t, os.WriteFile(p.Client, []byte("#!/bin/sh\necho '2.1.332 (Claude Code)'\n"), 0o700))
+	p.capgate = filepath.Join(bin, "capgate")
+	p.Hook = filepath.Join(p.Home, ".local", "share", "capgate", "bin", "capgate-hook")
 	p.State = filepath.Join(p.Home, ".local", "state", "capgate")
 	p.Env = map[string]string{"HOME": p.Home, "PATH": bin + ":/usr/bin:/bin"}
 	return p
