@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,54 +27,60 @@ func ours(settings live.M, event string) []live.M {
 	return found
 }
 
-// As it is installed, a hook that gives no answer blocks the call, and the session goes on. In an unarmed session, so
-// that only that can be the reason.
-func TestLiveClaudeAHookThatFailsBlocks(t *testing.T) {
+// As it is installed, a hook that gives no answer blocks the calls that it is there to judge and no other, and the session goes on.
+// In an unarmed session, so that only that can be the reason.
+func TestLiveClaudeAHookThatFailsBlocksWhatItJudges(t *testing.T) {
 	t.Parallel()
+	capped := []string{"WebSearch"}
 	for _, c := range []struct {
 		name, hook string // the hook is replaced by this shell code, or removed
-		onFailure  bool
+		install    []string
+		blocked    []string
 	}{
-		{"killed", "kill -KILL $$", true},
-		{"hung", "exec sleep 60", true},
-		{"crashed", "exit 1", true},
-		{"missing", "", true},
-		{"missing, and onFailure taken out", "", false},
+		{"killed", "kill -KILL $$", nil, capped},
+		{"hung", "exec sleep 60", nil, capped},
+		{"crashed", "exit 1", nil, capped},
+		{"missing", "", nil, capped},
+		{"missing, with admission", "", []string{"--admission", "ask"}, []string{"WebSearch", "Write"}},
+		{"missing, with a list", "", []string{"--subagents", "a"}, []string{"Bash", "Read", "Write", "WebSearch"}},
+		{"missing, in a project", "", []string{"--scope", "project", "--subagents", "a"}, nil},
+		{"crashed, in a project", "exit 1", []string{"--scope", "project"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, s := startLive(t, live.Programs{"main": {live.Call("Bash", live.M{"command": "touch ran"}), search, live.Say("done")}})
-			x := withInstall(ctx, t, s)
-			x.edit(x.userSettings(), func(settings live.M) {
+			programs := live.Programs{}
+			ctx, s := startLive(t, programs)
+			programs["main"] = []live.Step{
+				live.Call("Bash", live.M{"command": "touch ran"}), live.Call("Read", live.M{"file_path": filepath.Join(s.Work, "here")}),
+				live.Call("Write", live.M{"file_path": filepath.Join(s.Work, "result.md"), "content": "found"}), search, live.Say("done"),
+			}
+			writeLive(t, filepath.Join(s.Work, "here"), "text")
+			x := withInstall(ctx, t, s, c.install...)
+			settings := x.userSettings()
+			if slices.Contains(c.install, "project") {
+				settings = x.projectSettings()
+				require.NoError(t, os.Remove(filepath.Join(x.bin, "capgate-hook"))) // which is on PATH
+			}
+			x.edit(settings, func(settings live.M) {
 				for _, event := range hookEvents {
 					for _, hook := range ours(settings, event) {
-						require.Equal(t, filepath.Join(x.bin, "capgate-hook"), hook["command"])
 						require.EqualValues(t, hookTimeout, hook["timeout"])
 						hook["timeout"] = 1 // seconds, for the hook that hangs
-						if !c.onFailure {
-							delete(hook, "onFailure")
-						}
 					}
 				}
 			})
-			hook := filepath.Join(x.bin, "capgate-hook")
-			require.NoError(t, os.Remove(hook))
+			require.NoError(t, os.Remove(x.hook()))
 			if c.hook != "" {
-				require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\n"+c.hook+"\n"), 0o700))
+				require.NoError(t, os.WriteFile(x.hook(), []byte("#!/bin/sh\n"+c.hook+"\n"), 0o700))
 			}
 			got := x.claude(newUUID())
 			require.Equal(t, "done", got.Result, "the session goes on")
-			for _, tool := range []string{"Bash", "WebSearch"} {
+			for _, tool := range []string{"Bash", "Read", "Write", "WebSearch"} {
 				result := oneResult(t, s.Model, "main", tool)
-				require.Equal(t, c.onFailure, result.IsError, result.Text)
-				if c.onFailure { // the client's own words
+				require.Equal(t, slices.Contains(c.blocked, tool), result.IsError, "%s: %s", tool, result.Text)
+				if result.IsError { // the client's own words
 					require.Contains(t, result.Text, `blocking because onFailure is "block"`)
 				}
-			}
-			if c.onFailure {
-				require.NoFileExists(t, filepath.Join(s.Work, "ran"))
-			} else {
-				require.FileExists(t, filepath.Join(s.Work, "ran"), "why install writes it")
 			}
 		})
 	}

@@ -38,7 +38,7 @@ var oursToGuard = []guarded{
 	{"off", func(x *setup) string { return filepath.Join(x.state(), "off.json") }, "", ""},
 	{"admissions", func(x *setup) string { return filepath.Join(x.state(), "admissions.json") }, `"format": 1`, `"XYMARK": 1, "format": 1`},
 	{"spec", func(x *setup) string { return filepath.Join(x.Work, "agents.spec.json") }, `{"subagents"`, `{"XYMARK":1,"subagents"`},
-	{"program", func(x *setup) string { return filepath.Join(x.bin, "capgate") }, "", ""},
+	{"program", func(x *setup) string { return filepath.Join(filepath.Dir(x.hook()), "capgate") }, "", ""},
 	{"environment file", func(x *setup) string { return x.envFile() }, "CAPGATE_ENABLED=1", "XYMARK=1\nCAPGATE_ENABLED=1"},
 	{"environment file of a project", func(x *setup) string { return filepath.Join(x.Work, ".capgate", "env") }, "", ""},
 	{"a name of each process's own", func(*setup) string { return "/proc/self/cwd/proc.txt" }, "", ""},
@@ -97,7 +97,7 @@ func startGuarded(t *testing.T) *guardedSession {
 	writeLive(t, filepath.Join(s.Work, "agents.spec.json"), `{"subagents":{"joke-finder":{}}}`)
 	x := withInstall(ctx, t, s, "--spec", filepath.Join(s.Work, "agents.spec.json"))
 	x.capgate("admit", "--type", "joke-finder", "--reason", "so that there is a file")
-	require.NoError(t, os.Remove(filepath.Join(x.bin, "capgate"))) // a program that is there could not be read
+	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(x.hook()), "capgate"))) // a program that is there could not be read
 	g := &guardedSession{setup: x}
 	attempt := func(all string, files []guarded) {
 		for i, f := range files {

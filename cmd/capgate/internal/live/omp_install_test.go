@@ -145,14 +145,14 @@ func TestLiveOMPUninstalledNothingIsLeft(t *testing.T) {
 	result := run()
 	require.False(t, result.IsError, result.Text)
 
-	// In a home that no client has used there is nothing left at all but the state, which install says stays.
+	// In a home that no client has used a purge leaves nothing at all but the system's own folders.
 	fresh := filepath.Join(filepath.Dir(s.Home), "unused")
 	require.NoError(t, os.Mkdir(fresh, 0o700))
-	for _, command := range []string{"install", "uninstall"} {
-		_, errs, exit := x.run([]string{"HOME=" + fresh}, filepath.Join(x.bin, "capgate"), command, "--client", "omp")
+	for _, command := range [][]string{{"install"}, {"uninstall", "--purge"}} {
+		_, errs, exit := x.run([]string{"HOME=" + fresh}, filepath.Join(x.bin, "capgate"), append(command, "--client", "omp")...)
 		require.Zero(t, exit, errs)
 	}
-	require.Equal(t, []string{fresh, filepath.Join(fresh, ".local"), filepath.Join(fresh, ".local", "state"), filepath.Join(fresh, ".local", "state", "capgate")}, tree(t, fresh))
+	require.Equal(t, []string{fresh, filepath.Join(fresh, ".local"), filepath.Join(fresh, ".local", "share"), filepath.Join(fresh, ".local", "state")}, tree(t, fresh))
 }
 
 // A loop in the client's own shell finds the session to arm and the state of the hook: the extension hands both on.

@@ -240,6 +240,11 @@ func (x *setup) state() string { return filepath.Join(x.Home, ".local", "state",
 // userSettings is the file that `capgate install` writes by default.
 func (x *setup) userSettings() string { return filepath.Join(x.Home, ".claude", "settings.json") }
 
+// hook is the program that an installation runs.
+func (x *setup) hook() string {
+	return filepath.Join(x.Home, ".local", "share", "capgate", "bin", "capgate-hook")
+}
+
 // projectSettings is the file that `capgate install --scope project` writes.
 func (x *setup) projectSettings() string { return filepath.Join(x.Work, ".claude", "settings.json") }
 

@@ -181,7 +181,7 @@ func TestPlanOfAProjectIsOneCommandLineWithoutAStateDirectory(t *testing.T) {
 	w := wiring
 	w.Command, w.Portable = "/a b/capgate-hook", true
 	p := plan(t, f, w)
-	assert.Contains(t, string(p.New), `"command": "PATH=\"$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin\" capgate-hook --env-file .capgate/env",`)
+	assert.Contains(t, string(p.New), `"command": "PATH=\"$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin\"; command -v capgate-hook >/dev/null || exit 0; exec capgate-hook --env-file .capgate/env",`)
 	for _, not := range []string{"args", "onFailure", "matcher", "/a b"} {
 		assert.NotContains(t, string(p.New), not)
 	}

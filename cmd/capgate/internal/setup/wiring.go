@@ -58,15 +58,19 @@ func (w Wiring) arguments() []string {
 
 // line is the hook's command line, for people and for a shell.
 func (w Wiring) line() string {
-	command, prefix := w.Command, ""
+	name := w.Command
 	if w.Portable {
-		command, prefix = filepath.Base(strings.TrimSuffix(command, ".exe")), settings.FindProgram
+		name = filepath.Base(strings.TrimSuffix(name, ".exe"))
 	}
-	words := []string{shell.Word(command)}
+	words := []string{shell.Word(name)}
 	for _, arg := range w.arguments() {
 		words = append(words, shell.Word(arg))
 	}
-	return prefix + strings.Join(words, " ")
+	line := strings.Join(words, " ")
+	if w.Portable {
+		return settings.Find(name, line)
+	}
+	return line
 }
 
 // groups are the hook's groups for an event, with a configuration. Where the hook judges some tools only, those alone are

@@ -41,9 +41,27 @@ const (
 	Timeout = 10
 )
 
-// FindProgram stands before the program of an entry in a project's settings, which name no absolute path: a shell finds our
-// programs on PATH, or where install puts them.
-const FindProgram = `PATH="$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin" `
+// What stands around the name of our program in an entry of a project's settings, see [Find].
+const (
+	findOnPath = `PATH="$PATH:${XDG_DATA_HOME:-$HOME/.local/share}/capgate/bin"; command -v `
+	findNone   = ` >/dev/null || exit 0; exec `
+)
+
+// Find returns a command line for a project's settings, which name no absolute path. A shell finds the program on PATH or where install
+// puts it. Where there is none nothing happens and nothing is said: who works on the project need not have capgate.
+func Find(program, line string) string { return findOnPath + program + findNone + line }
+
+// line is the entry's command line, without what finds its program.
+func (h Hook) line() (line string, searched bool) {
+	rest, searched := strings.CutPrefix(h.Command, findOnPath)
+	if searched {
+		_, rest, searched = strings.Cut(rest, findNone)
+	}
+	if !searched {
+		return h.Command, false
+	}
+	return rest, true
+}
 
 // Entry returns the entry by which a client runs our hook at an event.
 func Entry(event, command string, args []string) Hook {
@@ -66,7 +84,7 @@ func IsOurs(h Hook) bool {
 // words are those of a command line in the shell form. One in which a shell does more than split words has a first word all
 // the same, and so has one that is no shell's: C:\capgate-hook.exe.
 func (h Hook) words() []string {
-	line := strings.TrimPrefix(h.Command, FindProgram)
+	line, _ := h.line()
 	first, rest := shell.FirstWord(line)
 	plain := append([]string{first}, strings.Fields(rest)...)
 	if words, ok := shell.Words(line); ok && !isHook(plain[0], plain[1:]) {
@@ -93,7 +111,8 @@ func (h Hook) Program() string {
 func (h Hook) Arguments() []string {
 	args := h.Args
 	if h.Args == nil {
-		words, ok := shell.Words(strings.TrimPrefix(h.Command, FindProgram))
+		line, _ := h.line()
+		words, ok := shell.Words(line)
 		if !ok || len(words) == 0 {
 			return nil
 		}
@@ -106,7 +125,10 @@ func (h Hook) Arguments() []string {
 }
 
 // Searched reports whether the entry's program is looked for: it is named without a path.
-func (h Hook) Searched() bool { return strings.HasPrefix(h.Command, FindProgram) }
+func (h Hook) Searched() bool {
+	_, searched := h.line()
+	return searched && h.Args == nil
+}
 
 // Wired reports whether the settings have an entry of ours for some event.
 func (d *Doc) Wired() bool {

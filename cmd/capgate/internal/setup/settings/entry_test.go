@@ -36,9 +36,9 @@ func TestWhichEntriesAreOurs(t *testing.T) {
 		{Hook{Command: `'/it'\''s/other'`}, false, "/it's/other", []string{}},
 		{Hook{Command: "capgate-hook | tee log"}, true, "capgate-hook", nil},
 		{Hook{Command: "guard.sh capgate-hook"}, false, "guard.sh", []string{"capgate-hook"}},
-		{Hook{Command: FindProgram + "capgate-hook --env-file .capgate/env"}, true, "capgate-hook", []string{"--env-file", ".capgate/env"}},
-		{Hook{Command: FindProgram + "capgate hook --env-file .capgate/env"}, true, "capgate", []string{"--env-file", ".capgate/env"}},
-		{Hook{Command: FindProgram + "other capgate-hook"}, false, "other", []string{"capgate-hook"}},
+		{Hook{Command: Find("capgate-hook", "capgate-hook --env-file .capgate/env")}, true, "capgate-hook", []string{"--env-file", ".capgate/env"}},
+		{Hook{Command: Find("capgate", "capgate hook --env-file .capgate/env")}, true, "capgate", []string{"--env-file", ".capgate/env"}},
+		{Hook{Command: Find("other", "other capgate-hook")}, false, "other", []string{"capgate-hook"}},
 		{Hook{Command: "tee -a /var/log/capgate-hook"}, false, "tee", []string{"-a", "/var/log/capgate-hook"}},
 		{Hook{Command: ""}, false, "", nil},
 	} {
