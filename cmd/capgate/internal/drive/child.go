@@ -77,7 +77,7 @@ func (c child) run() (ending, error) {
 				return e, err
 			}
 			e.status = statusOf(cmd.ProcessState)
-			if e.signal == nil && e.status != 0 {
+			if e.signal == nil { // whatever its status is: an interrupted client ends with 0
 				e.signal = c.late()
 			}
 			if held != nil {
